@@ -1,9 +1,11 @@
 """Commands that are imported when they run: listed without being imported, and as they are."""
 
+import ast
 import pkgutil
 import resource
 import subprocess
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -96,3 +98,31 @@ def test_version_is_printed_in_an_instant() -> None:
 
     # The processor's time, and the least of some: others use the processor too.
     assert min(seconds() for _ in range(5)) < 0.15
+
+
+# What makes text that controls no terminal, or that a program reads.
+SHOWN = {"visible", "json.dumps", "toml.write", "rights.script"}
+
+
+@pytest.mark.parametrize(
+    "path", [*Path(skipmq.cli.__path__[0]).rglob("*.py")], ids=lambda path: path.stem
+)
+def test_commands_print_nothing_that_controls_a_terminal(path: Path) -> None:
+    calls = [
+        node
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    ]
+    texts = [
+        call.args[0]
+        for call in calls
+        if ast.unparse(call.func) in ("click.echo", "click.confirm", "print") and call.args
+    ]
+
+    assert [
+        f"{path.name}:{text.lineno}"
+        for text in texts
+        if not (isinstance(text, ast.Call) and ast.unparse(text.func) in SHOWN)
+    ] == []
+    # The others are skipmq.cli.output's.
+    assert "Console" not in {ast.unparse(call.func) for call in calls}

@@ -1,12 +1,14 @@
 """The command line."""
 
 import sys
+from io import StringIO
 from typing import NoReturn
 
 import click
 
 from skipmq import extras
 from skipmq.cli.groups import cli
+from skipmq.terminal import visible
 
 __all__ = ["cli", "main"]
 
@@ -25,7 +27,9 @@ def _run() -> None:
     except click.exceptions.Exit as exit_:
         sys.exit(exit_.exit_code)
     except click.ClickException as error:
-        error.show()
+        text = StringIO()
+        error.show(text)
+        click.echo(visible(text.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except click.Abort:
         raise
@@ -46,5 +50,5 @@ def _run() -> None:
 
 def _fail(*problems: str, code: int) -> NoReturn:
     for problem in problems:
-        click.echo(f"skipmq: {problem}", err=True)
+        click.echo(visible(f"skipmq: {problem}"), err=True)
     sys.exit(code)

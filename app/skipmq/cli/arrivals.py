@@ -13,6 +13,7 @@ from skipmq.cli import place
 from skipmq.cli.source import Arrival
 from skipmq.limits import PEEKED
 from skipmq.model import PeekedMessage, Queue
+from skipmq.terminal import visible
 
 if TYPE_CHECKING:
     from skipmq.cli.local import LocalNode
@@ -96,7 +97,9 @@ class RemoteArrivals:
         self._clock, messages = self._newest(since)
         new = [each for each in messages if each["MessageId"] not in self._seen]
         if len(new) == PEEKED:
-            click.echo(f"more than {PEEKED} messages at once: these are the newest", err=True)
+            click.echo(
+                visible(f"more than {PEEKED} messages at once: these are the newest"), err=True
+            )
         self._seen.update(each["MessageId"] for each in new)
         return [
             Arrival(

@@ -13,6 +13,7 @@ from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.extensions import audit as actions
 from skipmq.store.audit_log import AuditRecord
+from skipmq.terminal import visible
 
 _USER = ":user/"
 
@@ -82,5 +83,4 @@ def _caller(record: AuditRecord) -> str | None:
 
 
 def _text(value: str | None) -> Text:
-    """Return untrusted text without control characters, which a terminal would interpret."""
-    return Text("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cell(value)))
+    return Text(visible(cell(value)))

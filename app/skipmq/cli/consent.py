@@ -4,6 +4,7 @@ import click
 
 from skipmq import names
 from skipmq.cli.source import Source
+from skipmq.terminal import visible
 
 _COUNTS = (
     *("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"),
@@ -29,7 +30,7 @@ def described(node: Source, queue: str) -> str:
 def ask(question: str) -> None:
     """Ask a question; raise click.ClickException unless the answer is yes."""
     try:
-        agreed = click.confirm(question)
+        agreed = click.confirm(visible(question))
     except click.Abort:  # Also the end of standard input.
         click.echo(err=True)
         agreed = False

@@ -10,16 +10,17 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import click
-from rich.console import Console
 from rich.progress import Progress
 
 from skipmq.cli.declared import Outcome, declare
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
+from skipmq.cli.output import err
 from skipmq.config import ConfigError, queue_files
 from skipmq.config.settings import Settings
 from skipmq.imports import sqs, toml
 from skipmq.imports.found import Difference, Found
+from skipmq.terminal import visible
 
 # Fewer are imported before a bar could be read.
 _MANY = 20
@@ -84,7 +85,7 @@ def import_command(
         found = _from_file(file, settings)
     if not as_json:
         for difference in found.differences:
-            click.echo(f"no exact counterpart: {difference}", err=True)
+            click.echo(visible(f"no exact counterpart: {difference}"), err=True)
     if as_toml:
         click.echo(toml.write(found.queues), nl=False)
         return
@@ -102,7 +103,7 @@ def import_command(
         summary = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))
         would = " (dry run)" if dry_run else ""
         place = f"account {settings.account}, region {settings.region}"
-        click.echo(f"{summary or 'no queues found'} in {place}{would}")
+        click.echo(visible(f"{summary or 'no queues found'} in {place}{would}"))
     if any(each.error or each.mismatches for each in outcomes):
         sys.exit(1)
 
@@ -139,7 +140,7 @@ def _declared(
         for each in declare(node, found.queues, dry_run=dry_run, overwrite=overwrite):
             outcomes.append(each)
             if not quiet:
-                click.echo(_line(each))
+                click.echo(visible(_line(each)))
             advance(len(outcomes), len(found.queues))
     return outcomes
 
@@ -147,7 +148,7 @@ def _declared(
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that shows the progress of many queues on a terminal."""
-    console = Console(stderr=True)
+    console = err
     # Where it is not shown it would still end in an empty line.
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         bar = progress.add_task(title, total=None, visible=False)

@@ -3,13 +3,13 @@
 import json
 
 import click
-from rich.console import Console
 
 from skipmq.cli.environment import configuration, open_server, running_database
-from skipmq.cli.output import out
+from skipmq.cli.output import err, out
 from skipmq.database import rights, schema
 from skipmq.database.rights import Missing
 from skipmq.database.schema import State
+from skipmq.terminal import visible
 
 
 @click.command()
@@ -42,7 +42,7 @@ def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
         before, migrations = schema.plan(url)
         missing = rights.missing(url)
     else:
-        with open_server(settings) as url, Console(stderr=True).status("migrating"):
+        with open_server(settings) as url, err.status("migrating"):
             before, migrations = schema.plan(url)
             schema.migrate(url)
             missing = rights.missing(url)
@@ -79,8 +79,10 @@ def _print_missing(missing: list[Missing], *, dry_run: bool) -> None:
             out.print(f"would fix: {right.what}" if dry_run else f"still missing: {right.what}")
     if any(not right.by_owner for right in missing):
         click.echo(
-            "skipmq: roles or rights are missing that only an administrator can create:\n"
-            + rights.script(missing),
+            visible(
+                "skipmq: roles or rights are missing that only an administrator can create:\n"
+                + rights.script(missing)
+            ),
             err=True,
             nl=False,
         )

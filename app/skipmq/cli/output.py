@@ -3,19 +3,36 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
 from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
+
+from skipmq.terminal import visible
 
 # Programs read whole lines, so output that is not to a terminal is never wrapped.
 _UNWRAPPED = 10_000
-out = Console(highlight=False, width=None if sys.stdout.isatty() else _UNWRAPPED)
+
+
+class _Visible(Console):
+    """A console for text of others, of which nothing reaches the terminal that controls it."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render an object; what rich itself writes to control the terminal stays."""
+        for part in super().render(renderable, options):
+            yield part if part.control else part._replace(text=visible(part.text))
+
+
+out = _Visible(highlight=False, width=None if sys.stdout.isatty() else _UNWRAPPED)
+err = _Visible(highlight=False, stderr=True)
 
 
 def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
 from skipmq import partitions
-from skipmq.cli.output import out, printing_json
+from skipmq.cli.output import err, out, printing_json
 from skipmq.config import ConfigError
 from skipmq.database import address, schema
 
@@ -54,7 +53,7 @@ def init(router: str, urls: tuple[str, ...], node_password_file: Path | None) ->
             address.parameters(url)
     except address.AddressError as error:
         raise ConfigError([str(error)]) from error
-    with Console(stderr=True).status("making partitions"):
+    with err.status("making partitions"):
         whole = _map(urls)
         for number, url in enumerate(urls):
             schema.migrate(url)
@@ -95,7 +94,7 @@ def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
     whole = partitions.grown(present, len(urls))
     known, password = partitions.owner_urls(router)
     every = [*known, *urls]
-    with Console(stderr=True).status("adding partitions"):
+    with err.status("adding partitions"):
         for number, url in enumerate(every):
             if number >= len(known):
                 schema.migrate(url)
@@ -152,7 +151,7 @@ def rebalance(router: str, limit: int | None, wait: float) -> tuple[Any, Any]:
     with mover.alone():
         mover.resume()
         partitions.record_places(urls, whole)
-        with Progress(console=Console(stderr=True), transient=True) as progress:
+        with Progress(console=err, transient=True) as progress:
             for move in progress.track(partitions.plan(urls, whole)[:limit], description="moving"):
                 try:
                     mover.move(move)

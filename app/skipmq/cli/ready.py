@@ -14,6 +14,7 @@ import click
 import skipmq
 from skipmq import embedded
 from skipmq.config.settings import Settings
+from skipmq.terminal import visible
 
 # Where a program on this machine reaches a node that listens on all addresses.
 _LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound.
@@ -47,11 +48,13 @@ def greet(settings: Settings, owner: str, *, ephemeral: bool, sources: Mapping[s
     variable = _variable(settings, owner, ephemeral=ephemeral, sources=sources)
     command = _command()
     click.echo(
-        f"SkipMQ {skipmq.__version__} serves SQS at {url} ({place};"
-        f" {workers}; ready in {monotonic() - skipmq.STARTED:.1f} s)."
-        f" Ctrl-C stops it.\nConsole: {url}/console/  SQL: {variable}{command} psql"
-        f"{'' if ephemeral or settings.database_url else f'  Database: {owner}'}"
-        f"  Other commands: {command} --help",
+        visible(
+            f"SkipMQ {skipmq.__version__} serves SQS at {url} ({place};"
+            f" {workers}; ready in {monotonic() - skipmq.STARTED:.1f} s)."
+            f" Ctrl-C stops it.\nConsole: {url}/console/  SQL: {variable}{command} psql"
+            f"{'' if ephemeral or settings.database_url else f'  Database: {owner}'}"
+            f"  Other commands: {command} --help"
+        ),
         err=True,
     )
 

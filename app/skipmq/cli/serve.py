@@ -17,6 +17,7 @@ from skipmq.cli.environment import configuration, node_url, open_server
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.processes import listening
+from skipmq.terminal import visible
 
 if TYPE_CHECKING:
     from skipmq.processes.certificate import Certificate
@@ -110,7 +111,7 @@ def serve_command(
         controls = owner if is_controlled else ""
         url = node_url(settings, owner, ephemeral=ephemeral)
         _serve(settings, address, own, url, is_ready, parent=parent, controls=controls)
-    click.echo("skipmq: stopped", err=True)
+    click.echo(visible("skipmq: stopped"), err=True)
 
 
 def _for_tests(given: Configuration, *, is_started_by_program: bool) -> Settings:

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skipmq.cli.output import out
+from skipmq.terminal import visible
 
 # Below this many characters a text that shrinks is omitted, too.
 _SHORTEST = 12
@@ -30,7 +31,7 @@ def table(
     columns: Sequence[Column], rows: Iterable[Sequence[str]], *, last: Sequence[str] = ()
 ) -> Table:
     """Return a table of rows that fits the terminal; `last` is a dim row of sums, if any."""
-    cells = [*rows]
+    cells = [[visible(text) for text in row] for row in rows]
     widths = [
         max(cell_len(line) for text in texts for line in text.split("\n"))
         for texts in zip(

@@ -11,6 +11,15 @@ import click
 
 from skipmq.client import App, ClientError
 from skipmq.client.worker import UnfinishedError
+from skipmq.terminal import visible
+
+
+class _Formatter(logging.Formatter):
+    """Formats lines that have texts of messages, as an exception's of a handler."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line, perhaps with a traceback, that controls no terminal."""
+        return visible(super().format(record))
 
 
 @click.command("work")
@@ -49,12 +58,12 @@ def work(
     """
     found = _load(app)
     found.dsn = dsn or found.dsn
-    logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    to_terminal = logging.StreamHandler()
+    to_terminal.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[to_terminal])
     names = ", ".join(consumer.queue.name for consumer in found.consumers)
     if names:
-        click.echo(f"skipmq: consuming {names}. Ctrl-C stops it.", err=True)
+        click.echo(visible(f"skipmq: consuming {names}. Ctrl-C stops it."), err=True)
     try:
         outcomes = found.run(
             once=once, concurrency=concurrency, grace=grace, health_port=health_port
@@ -62,12 +71,12 @@ def work(
     except ClientError as error:
         raise click.ClickException(str(error)) from error
     except UnfinishedError as error:
-        click.echo(f"skipmq: {error}", err=True)
+        click.echo(visible(f"skipmq: {error}"), err=True)
         sys.stdout.flush()
         # The threads of those handlers would keep the process.
         os._exit(1)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
-    click.echo(f"skipmq: stopped ({counts or 'no message'})", err=True)
+    click.echo(visible(f"skipmq: stopped ({counts or 'no message'})"), err=True)
     if once and outcomes["retried"]:
         sys.exit(1)
 

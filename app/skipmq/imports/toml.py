@@ -63,8 +63,16 @@ def _value(value: Any) -> str:
         return f"{{ {', '.join(members)} }}" if members else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
-    # What JSON writes of a text, a number or a truth value is TOML, but for the control DEL.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    # What JSON writes of a text, a number or a truth value is TOML. A terminal that shows it is not
+    # to be controlled by it.
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(character: str) -> str:
+    if character.isprintable():
+        return character
+    return f"\\u{ord(character):04x}" if character <= "\uffff" else f"\\U{ord(character):08x}"
 
 
 def _key(name: str) -> str:

@@ -2,9 +2,11 @@
 
 import logging
 import sys
-from typing import Any
+from io import StringIO
+from typing import Any, TextIO
 
 from skipmq.config.settings import Settings
+from skipmq.terminal import visible
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 
@@ -51,6 +53,11 @@ class Logger:
 log = Logger()
 
 
+def _made_visible(_: Any, __: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Keep texts of clients from controlling the terminal; JSON escapes what would."""
+    return {key: visible(each) if isinstance(each, str) else each for key, each in fields.items()}
+
+
 def to_standard_error() -> None:
     """Log to standard error until `configure` is called."""
     _configure("info", as_text=True, cache_loggers=False)
@@ -65,8 +72,13 @@ def configure(settings: Settings) -> None:
 def _configure(level: str, *, as_text: bool, cache_loggers: bool) -> None:
     import structlog  # noqa: PLC0415 - as a logger does.
 
-    # Rich's tracebacks would show local variables, which hold secrets and messages.
-    plain = structlog.dev.plain_traceback
+    def plain(to: TextIO, error: Any) -> None:
+        # Rich's tracebacks would show local variables, which hold secrets and messages.
+        text = StringIO()
+        structlog.dev.plain_traceback(text, error)
+        to.write(visible(text.getvalue()))
+
+    in_between: Any = _made_visible if as_text else structlog.processors.format_exc_info
     renderer = (
         structlog.dev.ConsoleRenderer(exception_formatter=plain)
         if as_text
@@ -78,7 +90,7 @@ def _configure(level: str, *, as_text: bool, cache_loggers: bool) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.StackInfoRenderer(),
-            *([] if as_text else [structlog.processors.format_exc_info]),
+            in_between,
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),

@@ -19,10 +19,11 @@ from skipmq.cli.analytics.options import ENGINE, JSON, LAKE, QUEUES, SINCE, UNTI
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
 from skipmq.cli.node import open_node
-from skipmq.cli.output import out
+from skipmq.cli.output import err, out
 from skipmq.config.settings import Settings
 from skipmq.database import schema
 from skipmq.model import Identity, QueueName
+from skipmq.terminal import visible
 
 _FAILED = 1
 _TIMEOUT, _CREATED, _MODIFIED = "VisibilityTimeout", "CreatedTimestamp", "LastModifiedTimestamp"
@@ -175,8 +176,8 @@ def _present(node: LocalNode, change: Change) -> dict[str, int]:
 
 def _confirm(advised: Sequence[Change], *, shown: bool) -> None:
     if not shown:
-        _print_changes(advised, Console(stderr=True, highlight=False))
-    click.confirm(f"Set {len(advised)} visibility timeouts?", abort=True, err=True)
+        _print_changes(advised, err)
+    click.confirm(visible(f"Set {len(advised)} visibility timeouts?"), abort=True, err=True)
 
 
 def _apply(node: LocalNode, changes: Sequence[Change], *, verbose: bool) -> Iterator[Change]:

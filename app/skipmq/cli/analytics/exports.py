@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
@@ -17,7 +16,7 @@ from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import JSON
 from skipmq.cli.analytics.sources import lake_path, spark_and_database
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import out
+from skipmq.cli.output import err, out
 from skipmq.database import session
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
             TextColumn("{task.fields[rows]:,} rows"),
             *columns,
             TimeElapsedColumn(),
-            console=Console(stderr=True),
+            console=err,
             transient=True,
         ) as bars:
             bar = bars.add_task("export", total=None, rows=0)
@@ -148,7 +147,7 @@ def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: 
         }
         query = sink.start(spark, options, output, every=None if once else every)
         try:
-            sink.watch(query, lambda batch, n: click.echo(f"batch {batch}: {n} rows", err=True))
+            sink.watch(query, lambda batch, n: err.print(f"batch {batch}: {n} rows"))
         finally:
             query.stop()
         missing = partitions.unavailable(source) if once else {}

@@ -12,6 +12,7 @@ import click
 
 from skipmq import __version__, config
 from skipmq.database import session
+from skipmq.terminal import visible
 
 _NAMESPACE = "skipmq"
 _PRODUCER = f"pkg:pypi/skipmq@{__version__}"  # A package URL.
@@ -120,4 +121,4 @@ class _Events:
             self._client = self._client or OpenLineageClient()
             self._client.emit(event)
         except Exception as failed:  # noqa: BLE001 - of any transport.
-            click.echo(f"OpenLineage's event was not sent: {failed}", err=True)
+            click.echo(visible(f"OpenLineage's event was not sent: {failed}"), err=True)

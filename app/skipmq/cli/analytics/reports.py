@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
@@ -39,10 +38,11 @@ from skipmq.cli.analytics.sources import (
     spark_and_watched_database,
 )
 from skipmq.cli.environment import configuration, open_database
-from skipmq.cli.output import out
+from skipmq.cli.output import err, out
 from skipmq.config.settings import Settings
 from skipmq.database import session
 from skipmq.database.session import Session
+from skipmq.terminal import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +96,7 @@ def report_command(
 
         tables = {}
         with (
-            Progress(console=Console(stderr=True), transient=True) as progress,
+            Progress(console=err, transient=True) as progress,
             report.reports(source.engine, source.history, source.queues, source.period) as computed,
         ):
             bar = progress.add_task("reporting", total=len(computed))
@@ -223,10 +223,10 @@ def replay_command(
         result: dict[str, Any] = {"replay": name, "found": overview, "sent": 0}
         if count and not dry_run:
             if not yes:
-                click.confirm(f"Send {count} messages to {queue}?", abort=True, err=True)
+                click.confirm(visible(f"Send {count} messages to {queue}?"), abort=True, err=True)
             staged = replay.stage(writer, name, to, _ordered(selected))
             result["sent_before"] = staged.sent
-            with Progress(console=Console(stderr=True), transient=True) as progress:
+            with Progress(console=err, transient=True) as progress:
                 bar = progress.add_task(f"to {escape(queue)}", total=staged.to_send)
                 for sent in replay.send(writer, name, to, staged, rate=rate):
                     result["sent"] += sent
@@ -312,7 +312,9 @@ def forget_command(
         if not dry_run:
             number = sum(found.messages for found in before)
             if number and not yes:
-                click.confirm(f"Permanently erase {number} messages?", abort=True, err=True)
+                click.confirm(
+                    visible(f"Permanently erase {number} messages?"), abort=True, err=True
+                )
             for place, done in forget.erase(writers, lake_, condition, tables_):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}

@@ -7,15 +7,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.output import cell, out, printing_json
+from skipmq.cli.output import cell, err, out, printing_json
 from skipmq.cli.plain import plain
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
+from skipmq.terminal import visible
 
 _RECEIVED = (
     Column("message"),
@@ -96,7 +96,7 @@ def queue_receive(
             result = node.act("DeleteMessageBatch", QueueUrl=url, Entries=entries)
             for entry in result.get("Failed", ()):
                 message_id = messages[int(entry["Id"])]["MessageId"]
-                click.echo(f"{message_id} was not deleted: {entry['Message']}", err=True)
+                click.echo(visible(f"{message_id} was not deleted: {entry['Message']}"), err=True)
 
 
 def _table(messages: Sequence[Mapping[str, Any]]) -> Table:
@@ -183,7 +183,7 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
     url, token = name, None
     with (
         open_source() as node,
-        Console(stderr=True).status("searching") as status,
+        err.status("searching") as status,
     ):
         while True:
             timeline = node.act(

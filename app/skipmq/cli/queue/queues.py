@@ -17,6 +17,7 @@ from skipmq.cli.queue.stats import count, duration
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
 from skipmq.queue_attributes import OURS
+from skipmq.terminal import visible
 
 _NO_QUEUES = "no queues yet: `skipmq queue create NAME`"
 _LISTED = ("queue", "visible", "in_flight", "delayed", "oldest")
@@ -57,7 +58,7 @@ def queue_list(prefix: str, *, names: bool) -> tuple[Any, Any]:
             limits.LIST_RESULTS, account=account, region=region, search=prefix
         )
     if others.queues:
-        click.echo(f"these are the first {len(queues):,}: name a longer PREFIX", err=True)
+        click.echo(visible(f"these are the first {len(queues):,}: name a longer PREFIX"), err=True)
     shown = [each for each in queues if str(each.queue).startswith(prefix)]
     result = [{name: getattr(each, name) for name in _LISTED} for each in shown]
     rows = (

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
-from skipmq.cli.output import cell, printing_json
+from skipmq.cli.output import cell, err, printing_json
 from skipmq.cli.plain import plain
 from skipmq.cli.queue.messages import peeked
 from skipmq.cli.queue.stats import duration
@@ -69,7 +69,7 @@ def queue_search(*, name: str, limit: int, **texts: Any) -> tuple[Any, Any]:
     messages: list[dict[str, Any]] = []
     found = searched = 0
     token = None
-    with open_source() as node, Console(stderr=True).status("searching") as status:
+    with open_source() as node, err.status("searching") as status:
         while True:
             step = node.act(
                 "SearchMessages", QueueUrl=name, **parameters, MaxResults=limit, NextToken=token

@@ -8,14 +8,15 @@ from itertools import repeat
 from typing import IO, Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from skipmq import limits
 from skipmq.cli.completion import queue_argument
+from skipmq.cli.output import err
 from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
+from skipmq.terminal import visible
 
 _NOT_TEXT = "standard input is not UTF-8: bodies are text; send binary values as attributes"
 _FORM = "NAME=TYPE:VALUE, such as tries=Number:3"
@@ -75,7 +76,11 @@ def queue_send(
         if not (lines or count):
             result = node.act("SendMessage", QueueUrl=name, **_message(body, **options))
             click.echo(
-                json.dumps(plain(result), indent=2) if as_json else f"sent {result['MessageId']}"
+                visible(
+                    json.dumps(plain(result), indent=2)
+                    if as_json
+                    else f"sent {result['MessageId']}"
+                )
             )
             return
         bodies = _lines(standard_input) if lines else repeat(body, count or 1)
@@ -84,8 +89,12 @@ def queue_send(
         click.echo(json.dumps({"sent": sent, "failed": failed}, indent=2))
     else:
         for entry in failed:
-            click.echo(f"message {entry['number']}: {entry['code']}: {entry['error']}", err=True)
-        click.echo(f"sent {sent:,} messages" + (f", {len(failed):,} failed" if failed else ""))
+            click.echo(
+                visible(f"message {entry['number']}: {entry['code']}: {entry['error']}"), err=True
+            )
+        click.echo(
+            visible(f"sent {sent:,} messages" + (f", {len(failed):,} failed" if failed else ""))
+        )
     if failed:
         sys.exit(1)
 
@@ -133,7 +142,7 @@ def _send_all(
     """Send bodies in batches; return the number of messages sent, and the failures."""
     sent, failed = 0, []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=err, transient=True) as progress:
         bar = progress.add_task("", total=total)
         for batch in _batches(bodies, dict(options)):
             result = node.act("SendMessageBatch", QueueUrl=name, Entries=batch)

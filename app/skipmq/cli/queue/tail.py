@@ -11,6 +11,7 @@ from rich.text import Text
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import out
 from skipmq.cli.source import Arrival, open_source
+from skipmq.terminal import visible
 
 _POLL_INTERVAL = 0.5
 
@@ -26,7 +27,7 @@ def queue_tail(*, name: str, as_json: bool) -> None:
     """
     with open_source() as node:
         tail = node.follow(name)
-        click.echo(f"following {name}; Ctrl-C stops", err=True)
+        click.echo(visible(f"following {name}; Ctrl-C stops"), err=True)
         try:
             while True:
                 for message in tail.new():

@@ -4,7 +4,6 @@ from time import sleep
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
@@ -13,9 +12,10 @@ from skipmq import limits
 from skipmq.actions import moves
 from skipmq.cli.completion import queue_argument, queue_names
 from skipmq.cli.consent import ask, described, yes_option
-from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.output import cell, err, printing_json, shown_time
 from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
+from skipmq.terminal import visible
 
 # Seconds between two polls of a task's progress.
 _POLL_INTERVAL = 0.2
@@ -211,8 +211,10 @@ def _complete(node: Source, name: str, action: str, **parameters: Any) -> tuple[
     except KeyboardInterrupt:
         # Which may come when it has started and the answer is not here yet.
         click.echo(
-            "skipmq: a task that has started continues on the nodes:"
-            f" `skipmq queue tasks {name}` shows it, with --cancel ends it",
+            visible(
+                "skipmq: a task that has started continues on the nodes:"
+                f" `skipmq queue tasks {name}` shows it, with --cancel ends it"
+            ),
             err=True,
         )
         raise
@@ -223,7 +225,7 @@ def _ended(node: Source, name: str, handle: str) -> tuple[Any, Any]:
     # A task that a node has completed already has no handle and is the newest.
     task = next((each for each in tasks if each.get("TaskHandle") == handle), tasks[0])
     started = task["StartedTimestamp"]
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    with Progress(console=err, transient=True) as progress:
         bar = progress.add_task(f"{task['Kind']}: {escape(name)}", total=None)
         while task["Status"] in _ACTIVE:
             node.advance_tasks()

@@ -65,6 +65,7 @@ begin
       enqueued_at = v_now,
       receive_count = case when v_dead then m.receive_count + 1 else 0 end,
       receive_base = case when v_dead then m.receive_base + 1 else 0 end,
+      arrival_count = case when v_dead then m.receive_count - m.receive_base end,
       deduplication_id = case when v_dead then m.message_id::text else m.deduplication_id end,
       first_received_at = case when v_dead then m.first_received_at end,
       dead_letter_source = case when v_dead

@@ -15,7 +15,8 @@ create function skipmq.claim_fifo_messages(
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval, place integer
+  dead_letter_source text, arrival_count integer, sequence_number bigint, deduplication_id text, next_visible_in interval,
+  place integer
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -81,11 +82,12 @@ begin
     from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
     cross join lateral (
       select m.ctid as tid, m.sequence_number, bool_and(
-        m.enqueued_at > v_horizon and m.receive_count - m.receive_base < v_max_receives
+        m.enqueued_at > v_horizon
+        and m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) < v_max_receives
         and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
       ) over (order by m.sequence_number) as ready
       from (
-        select m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.visible_at
+        select m.ctid, m.sequence_number, m.enqueued_at, m.receive_count, m.receive_base, m.arrival_count, m.visible_at
         from skipmq.message m
         where m.queue_id = p_queue_id and m.group_no = h.group_no and m.sequence_number >= h.first_number
         order by m.sequence_number
@@ -123,7 +125,7 @@ begin
     )
     select
       c.id, c.receive_count, v_now, c.message_id, c.body, c.attributes, c.receive_count - c.receive_base, c.sent_at,
-      c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
+      c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.arrival_count, c.sequence_number,
       c.deduplication_id, null::interval, c.place
     from claimed c
     order by c.n;

@@ -26,7 +26,7 @@ begin
     from (
       select m.ctid as tid, m.id, m.sequence_number, m.visible_at,
         m.enqueued_at <= p_horizon and (m.visible_at <= p_now or m.receive_count = m.receive_base) as expired,
-        m.receive_count - m.receive_base >= p_most and m.visible_at <= p_now as dead
+        m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) >= p_most and m.visible_at <= p_now as dead
       from skipmq.message m
       where m.queue_id = p_queue_id and m.group_no = p_group_no
       order by m.sequence_number

@@ -6,7 +6,7 @@
 -- Relies on index: none (rows by ctid), queue_id, and those of write_history.
 --
 -- The move increments the fencing token, so that old receipts no longer match, and receive_base, so that the receive count
--- that users see stays the same.
+-- that users see stays the same; arrival_count has that count, since the new queue's redrive policy counts from there.
 create function skipmq.dead_letter(p_queue_id bigint, p_tids tid[], p_target bigint, p_now timestamptz) returns integer
 language plpgsql volatile
 as $$
@@ -25,6 +25,7 @@ begin
     visible_at = p_now,
     receive_count = m.receive_count + 1,
     receive_base = m.receive_base + 1,
+    arrival_count = m.receive_count - m.receive_base,
     dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
   where m.ctid = any (p_tids);
   get diagnostics v_count = row_count;

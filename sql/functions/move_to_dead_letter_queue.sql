@@ -25,7 +25,7 @@ begin
       from skipmq.message m
       where m.queue_id = p_queue_id and m.shard = p_shard and m.group_no is null
         and m.visible_at >= p_from and m.visible_at <= p_to
-        and m.receive_count - m.receive_base >= p_most
+        and m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) >= p_most
       order by m.visible_at
       limit p_limit
       for no key update skip locked),

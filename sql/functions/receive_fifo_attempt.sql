@@ -19,7 +19,7 @@ create function skipmq.receive_fifo_attempt(
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
+  dead_letter_source text, arrival_count integer, sequence_number bigint, deduplication_id text, next_visible_in interval
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -64,7 +64,7 @@ begin
       select
         m.id, m.receive_count, v_attempt.received_at, m.message_id, m.body, m.attributes,
         m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-        m.trace_header, m.dead_letter_source, m.sequence_number, m.deduplication_id, null::interval
+        m.trace_header, m.dead_letter_source, m.arrival_count, m.sequence_number, m.deduplication_id, null::interval
       from unnest(v_attempt.ids) with ordinality u (id, place)
       join skipmq.message m on m.id = u.id
       order by u.place;

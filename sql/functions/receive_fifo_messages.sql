@@ -14,7 +14,7 @@ create function skipmq.receive_fifo_messages(
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, sequence_number bigint, deduplication_id text, next_visible_in interval
+  dead_letter_source text, arrival_count integer, sequence_number bigint, deduplication_id text, next_visible_in interval
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -26,7 +26,7 @@ begin
   return query
   select
     c.id, c.receive_count, c.received_at, c.message_id, c.body, c.attributes, c.approximate_receive_count, c.sent_at,
-    c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.sequence_number,
+    c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.arrival_count, c.sequence_number,
     c.deduplication_id, c.next_visible_in
   from skipmq.claim_fifo_messages(p_queue_id, array[p_limit], p_visibility_timeout, p_commit) c;
 end $$;

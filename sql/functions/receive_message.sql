@@ -8,7 +8,8 @@
 -- Routed: to the partition of p_queue.
 --
 -- receive_count is the fencing token that a delete requires, and grows with each receive; approximate_receive_count is the
--- count that SQS returns.
+-- count that SQS returns, which goes on in a dead-letter queue; deliveries counts the receives from this queue alone, as
+-- its redrive policy does.
 create function skipmq.receive_message(
   p_queue text,
   p_limit integer default 1,
@@ -18,7 +19,8 @@ create function skipmq.receive_message(
 ) returns table (
   id bigint, receive_count integer, message_id uuid, body text, attributes jsonb, group_id text,
   sequence_number bigint, deduplication_id text, approximate_receive_count integer, sent_at timestamptz,
-  first_received_at timestamptz, sender text, trace_header text, dead_letter_source text
+  first_received_at timestamptz, sender text, trace_header text, dead_letter_source text,
+  deliveries integer
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -34,7 +36,7 @@ begin
     select
       r.id, r.receive_count, r.message_id, r.body, r.attributes::jsonb, r.group_id, r.sequence_number,
       r.deduplication_id, r.approximate_receive_count, r.sent_at, r.first_received_at, r.sender, r.trace_header,
-      r.dead_letter_source
+      r.dead_letter_source, r.approximate_receive_count - coalesce(r.arrival_count, 0)
     from skipmq.receive_fifo_messages(v_queue_id, p_limit, p_visibility_timeout) r
     where r.id is not null;
   else
@@ -42,7 +44,7 @@ begin
     select
       r.id, r.receive_count, r.message_id, r.body, r.attributes::jsonb, r.group_id, null::bigint,
       null::text, r.approximate_receive_count, r.sent_at, r.first_received_at, r.sender, r.trace_header,
-      r.dead_letter_source
+      r.dead_letter_source, r.approximate_receive_count - coalesce(r.arrival_count, 0)
     from skipmq.receive_messages(v_queue_id, p_limit, p_visibility_timeout) r
     where r.id is not null;
   end if;

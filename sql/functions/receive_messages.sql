@@ -25,7 +25,7 @@ create function skipmq.receive_messages(
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
   first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, next_visible_in interval, scan_start timestamptz
+  dead_letter_source text, arrival_count integer, next_visible_in interval, scan_start timestamptz
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -98,7 +98,8 @@ begin
     loop
       return query
       with candidate as materialized (
-        select m.ctid as tid, m.visible_at, m.enqueued_at, m.group_id, m.receive_count - m.receive_base as received
+        select m.ctid as tid, m.visible_at, m.enqueued_at, m.group_id,
+          m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) as received
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
           and m.visible_at >= v_from and m.visible_at <= v_now
@@ -115,7 +116,7 @@ begin
       returning
         m.id, m.receive_count, v_now, m.message_id, m.body, m.attributes,
         m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
-        m.trace_header, m.dead_letter_source, null::interval, case when v_shard = 0 then c.visible_at end;
+        m.trace_header, m.dead_letter_source, m.arrival_count, null::interval, case when v_shard = 0 then c.visible_at end;
       get diagnostics v_got = row_count;
       v_left := v_left - v_got;
       exit when v_left = 0;

@@ -26,6 +26,7 @@ begin
       enqueued_at = p_now,
       receive_count = 0,
       receive_base = 0,
+      arrival_count = null,
       first_received_at = null,
       dead_letter_source = null
     from unnest(p_tids, p_targets) t (tid, target)

@@ -12,6 +12,8 @@ create table skipmq.message (
   receive_count integer not null default 0,
   -- The receive count that users see is receive_count - receive_base.
   receive_base integer not null default 0,
+  -- That count at the move to this queue by a redrive policy, whose limit counts the receives since; null: it was 0.
+  arrival_count integer,
   -- In a standard queue: 0 for messages never received, 1 for those of noisy tenants, 2 for received ones.
   shard smallint not null default 0,
   group_no bigint,

@@ -22,7 +22,8 @@ from support.consumers import (
     send,
 )
 from support.postgres import Connection
-from support.sql import number
+from support.sql import Queue as Table
+from support.sql import number, redrive_policy
 
 
 @each_kind
@@ -98,6 +99,29 @@ def test_message_of_workers_that_died_is_dead_lettered_without_its_handler(
     assert dead_letters(owner, name) == [
         ("tea", "received 3 times, and 2 are allowed"),
     ]
+
+
+@each_kind
+def test_attempts_in_a_dead_letter_queue_count_its_own_receives(
+    app: App, owner: Connection, name: str
+) -> None:
+    dead(owner)
+    first = name.replace("orders", "first")
+    Table(owner, first, RedrivePolicy=redrive_policy(name, 2))
+    send(owner, Queue(first, str), "tea")
+    for _ in range(3):
+        receive(owner, first, timeout=0)
+    queue: Queue[str] = Queue(name, str)
+    seen = []
+
+    @app.consumer(queue, attempts=2, retry=Retry.backoff(0, most=0))
+    def handle(body: str, context: Context) -> None:
+        seen.append((context.message.receive_count, context.message.deliveries))
+        raise BrokenError(f"no {body}")
+
+    assert app.run(once=True) == Counter({"retried": 1, "dead-lettered": 1})
+    assert seen == [(3, 1), (4, 2)]
+    assert dead_letters(owner, name) == [("tea", "BrokenError: no tea")]
 
 
 @each_kind

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from support.fifo import FifoQueue
 from support.postgres import Connection, as_node
 from support.sql import Queue, advance, history, number, until_blocked
 
@@ -95,12 +96,57 @@ def test_dead_letter_queue_may_have_one_of_its_own(owner: Connection) -> None:
 
     orders.receive(timeout=0)
     orders.receive()
-    in_dead = dead.receive(timeout=0)
-    dead.receive()
+    in_dead = [m for _ in range(3) for m in dead.receive(timeout=0)]
+    (letter,) = last.receive()
 
-    # The count goes on, so that one receive in the second queue is already the second in all.
-    assert [m["approximate_receive_count"] for m in in_dead] == [2]
-    assert last.receive()[0]["dead_letter_source"] == SOURCE.replace("orders", "dead")
+    # The count that receivers see goes on; the limit is that of receives from this queue.
+    assert [m["approximate_receive_count"] for m in in_dead] == [2, 3]
+    assert letter["approximate_receive_count"] == 4
+    assert letter["dead_letter_source"] == SOURCE.replace("orders", "dead")
+
+
+def test_receive_that_is_undone_counts_in_no_queue_of_a_chain(owner: Connection) -> None:
+    last = Queue(owner, "last")
+    dead = Queue(owner, "dead", RedrivePolicy=redrive("last", 2))
+    orders = orders_with(dead, 1)
+    orders.send("a")
+    orders.receive(timeout=0)
+    orders.receive()
+    (claimed,) = dead.receive()
+
+    owner.execute(
+        "select skipmq.return_messages(%s, array[%s::bigint], array[%s])",
+        (dead.id, claimed["id"], claimed["receive_count"]),
+    )
+
+    counts = [m["approximate_receive_count"] for _ in range(3) for m in dead.receive(timeout=0)]
+    assert counts == [2, 3]
+    assert len(last.receive()) == 1
+
+
+@pytest.mark.parametrize("suffix", ["", ".fifo"])
+def test_moved_message_is_counted_again_in_each_queue_of_a_chain(
+    owner: Connection, suffix: str
+) -> None:
+    kind = FifoQueue if suffix else Queue
+    last = kind(owner, f"last{suffix}")
+    dead = kind(owner, f"dead{suffix}", RedrivePolicy=redrive(last.name, 2))
+    orders = kind(owner, f"orders{suffix}", RedrivePolicy=redrive(dead.name, 2))
+    orders.put("g:a") if isinstance(orders, FifoQueue) else orders.send("a")
+
+    def counts(queue: Queue) -> list[int]:
+        """Return the counts of all that a queue yields until it has moved the message on."""
+        return [m["approximate_receive_count"] for _ in range(3) for m in queue.receive(timeout=0)]
+
+    assert (counts(orders), counts(dead)) == ([1, 2], [3, 4])
+    (letter,) = last.receive(timeout=0)
+    owner.execute(
+        "select skipmq.move_messages(%s, array[%s::bigint], %s)",
+        (last.id, letter["id"], orders.id),
+    )
+
+    assert (counts(orders), counts(dead)) == ([1, 2], [3, 4])
+    assert counts(last) == [5, 6, 7]
 
 
 def test_deleted_dead_letter_queue_leaves_messages_where_they_are(dead: Queue) -> None:

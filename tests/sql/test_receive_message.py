@@ -23,6 +23,7 @@ def test_standard_message_is_received_with_all_that_is_known_of_it(
     assert row == (message["message_id"],)
     assert (message["body"], message["attributes"]) == ("tea", ATTRIBUTES)
     assert (message["receive_count"], message["approximate_receive_count"]) == (1, 1)
+    assert message["deliveries"] == 1
     assert message["sender"] == "shop"
     assert message["sent_at"] <= message["first_received_at"]
     assert {name for name, value in message.items() if value is None} == {

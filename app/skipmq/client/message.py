@@ -10,7 +10,10 @@ from skipmq.client.attributes import Value, decode
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """A message as it was received; `receive_count` counts this receive too."""
+    """A message as it was received; `receive_count` counts this receive too.
+
+    That count goes on in a dead-letter queue; `deliveries` counts the receives from this queue.
+    """
 
     id: str
     text: str = field(repr=False)
@@ -24,10 +27,11 @@ class Message:
     receipt: int | str = field(repr=False)
     # SQS's AWSTraceHeader.
     trace_header: str | None = field(repr=False)
+    deliveries: int
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> "Message":
         """Return the message of a row of a claim."""
-        number, receipt, id_, text, stored, receive_count, sent_at, group, source, trace = row
+        number, receipt, id_, text, stored, count, sent_at, group, source, trace, own = row
         known = decode(stored)
-        return cls(id_, text, known, receive_count, sent_at, group, source, number, receipt, trace)
+        return cls(id_, text, known, count, sent_at, group, source, number, receipt, trace, own)

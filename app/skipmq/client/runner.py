@@ -312,12 +312,12 @@ class Runner:
         is_settled = True
         for message in messages:
             most = self.options.attempts
-            if most is not None and message.receive_count >= most:
+            if most is not None and message.deliveries >= most:
                 is_settled &= await self._dead_letter([message], reason_of(error))
                 continue
             after = error.after if isinstance(error, Retry) else None
             if after is None:
-                after = self.options.retry.seconds(message.receive_count)
+                after = self.options.retry.seconds(message.deliveries)
             seconds = min(max(round(after), 0), _MAXIMUM_SECONDS)
             self._release([message])
             await self._source.hide(self.queue, [message], seconds, reason_of(error))
@@ -332,8 +332,8 @@ class Runner:
 
     def _check_attempts(self, message: Message) -> None:
         most = self.options.attempts
-        if most is not None and message.receive_count > most:
-            raise DeadLetter(f"received {message.receive_count} times, and {most} are allowed")
+        if most is not None and message.deliveries > most:
+            raise DeadLetter(f"received {message.deliveries} times, and {most} are allowed")
 
     async def _dead_letter(self, messages: Sequence[Message], reason: str) -> bool:
         """Move messages to the dead-letter queue; return False where there is none."""

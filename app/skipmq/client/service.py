@@ -183,19 +183,21 @@ class Service:
 
 
 def _message(given: dict[str, Any]) -> Message:
-    """Return the message of an answer to ReceiveMessage."""
+    """Return the message of an answer to ReceiveMessage, which has one count for all queues."""
     known = given.get("Attributes") or {}
+    count = int(known["ApproximateReceiveCount"])
     return Message(
         given["MessageId"],
         given["Body"],
         decode(given.get("MessageAttributes")),
-        int(known["ApproximateReceiveCount"]),
+        count,
         datetime.fromtimestamp(int(known["SentTimestamp"]) / 1000, UTC),
         known.get("MessageGroupId"),
         known.get("DeadLetterQueueSourceArn"),
         given["MessageId"],
         given["ReceiptHandle"],
         known.get("AWSTraceHeader"),
+        count,
     )
 
 

@@ -34,7 +34,7 @@ from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 # message ids.
 CLAIM = f"""
 select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
-  r.sent_at, r.group_id, r.dead_letter_source, r.trace_header
+  r.sent_at, r.group_id, r.dead_letter_source, r.trace_header, r.deliveries
 from skipmq.receive_message(%s::text, %s::integer, %s::integer, {ACCOUNT}, {REGION}) r"""
 _CLAIMED = "from unnest(%s::bigint[], %s::integer[], %s::uuid[]) m (id, receive_count, message_id)"
 DELETE = f"""

@@ -282,6 +282,8 @@ def test_queue_that_is_not_there_is_told(
         {"Resource": "$sqs_queue_arn"},
         {"Resource": ["orders", "http://localhost:9324/000000000000/orders"]},
         {"Resource": "*", "Principal": {"AWS": "AIDACKCEVSQ6C2EXAMPLE"}},
+        {"Condition": {"ArnEquals": {"aws:SourceArn": "'$sns_topic_arn'"}}},
+        {"Condition": {"ArnLike": {"aws:SourceArn": ["my-topic", "*role*"]}}},
     ],
 )
 def test_policy_is_stored_unchanged_whatever_it_is_about(

@@ -30,8 +30,11 @@ _OPERATOR = re.compile("(ForAnyValue:)?([A-Za-z]+?)(IfExists)?")
 _SECONDS = re.compile("[0-9]{1,12}")
 
 
-def conditions(element: Any, *, variables: bool) -> tuple[Condition, ...]:
-    """Return the conditions of a statement, all of which must be met; raise ValueError."""
+def conditions(element: Any, *, of_queue: bool, variables: bool) -> tuple[Condition, ...]:
+    """Return the conditions of a statement, all of which must be met; raise ValueError.
+
+    Like AWS, accept malformed ARNs in the policy of a queue; they match nothing.
+    """
     if not isinstance(element, dict):
         raise ValueError("Condition must be an object")  # noqa: TRY004 - invalid input.
     result = []
@@ -44,13 +47,13 @@ def conditions(element: Any, *, variables: bool) -> tuple[Condition, ...]:
                 raise ValueError(f"Condition: {name}: {key} must be a string or a list of strings")
             texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in listed]
             try:
-                result.append(_condition(name, key.lower(), texts, variables))
+                result.append(_condition(name, key.lower(), texts, of_queue, variables))
             except (ValueError, InvalidOperation) as error:
                 raise ValueError(f"Condition: {name}: {key}: {', '.join(texts)}") from error
     return tuple(result)
 
 
-def _condition(name: str, key: str, texts: list[str], variables: bool) -> Condition:
+def _condition(name: str, key: str, texts: list[str], of_queue: bool, variables: bool) -> Condition:
     match = _OPERATOR.fullmatch(name)
     for_any, kind, if_exists = match.groups() if match else (None, "", None)
     make = _TESTS.get(_NEGATED.get(kind, kind))
@@ -59,6 +62,11 @@ def _condition(name: str, key: str, texts: list[str], variables: bool) -> Condit
     if make is None:
         tests = [_bool(text, variables) for text in texts]
         return lambda context: any(test(str(key not in context), context) for test in tests)
+    if of_queue and kind.startswith("Arn"):
+        malformed = [text for text in texts if text != "*" and not is_arn(text)]
+        if variables and any("${" in text for text in malformed):
+            return _unsupported  # It may be an ARN in a request.
+        texts = [text for text in texts if text not in malformed]
     tests = [make(text, variables) for text in texts]
     is_negated = kind in _NEGATED
     when_absent = bool(if_exists or (is_negated and not for_any))

@@ -133,7 +133,7 @@ def _statement(content: Any, of_queue: bool, variables: bool) -> _Statement:
         _negatable(content, "Principal", _principals) if of_queue else _every_user,
         _negatable(content, "Action", _actions),
         _resource(content, of_queue, variables),
-        conditions(content.get("Condition", {}), variables=variables),
+        conditions(content.get("Condition", {}), of_queue=of_queue, variables=variables),
     )
 
 

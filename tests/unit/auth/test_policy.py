@@ -143,6 +143,57 @@ def test_policy_of_a_queue_may_name_no_resource_or_principal_that_there_is(
     assert allowed(OWN, deny, user=CAROL) is not expected
 
 
+NO_ARNS = ["'$sns_topic_arn'", "my-topic", "*role*", "arn:aws:sns:topic", ""]
+
+
+@pytest.mark.parametrize("operator", ["ArnEquals", "ArnLike", "ArnEqualsIfExists"])
+@pytest.mark.parametrize("value", NO_ARNS)
+def test_condition_of_a_queue_on_a_malformed_arn_matches_nothing(operator: str, value: str) -> None:
+    condition = {operator: {"aws:PrincipalArn": value}}
+    context = {"aws_principalarn": CAROL}
+
+    assert not allowed(OWN, document(shared(Condition=condition)), user=CAROL, **context)
+    deny = document(shared(), shared("Deny", Condition=condition))
+    assert allowed(OWN, deny, user=CAROL, **context)
+    both = {operator: {"aws:PrincipalArn": [value, CAROL]}}
+    assert allowed(OWN, document(shared(Condition=both)), user=CAROL, **context)
+    negated = {operator.replace("Arn", "ArnNot"): {"aws:PrincipalArn": value}}
+    assert allowed(OWN, document(shared(Condition=negated)), user=CAROL, **context)
+    with pytest.raises(ValueError, match=operator):
+        parse(document(statement(Condition=condition)), of_queue=False)
+
+
+def test_condition_of_a_queue_on_an_arn_that_is_a_variable_refuses() -> None:
+    condition = {"ArnEquals": {"aws:PrincipalArn": "${aws:PrincipalArn}"}}
+    context = {"aws_principalarn": CAROL}
+
+    assert not allowed(OWN, document(shared(Condition=condition)), user=CAROL, **context)
+    deny = document(shared(), shared("Deny", Condition=condition))
+    assert not allowed(OWN, deny, user=CAROL, **context)
+
+
+@pytest.mark.parametrize(
+    ("operator", "key", "value"),
+    [
+        ("IpAddress", "aws:SourceIp", "localhost"),
+        ("NotIpAddress", "aws:SourceIp", "10.0.0.0/40"),
+        ("Bool", "aws:SecureTransport", "yes"),
+        ("Null", "aws:SourceArn", "maybe"),
+        ("DateLessThan", "aws:CurrentTime", "soon"),
+        ("NumericEquals", "aws:EpochTime", "x"),
+    ],
+)
+@pytest.mark.parametrize("of_queue", [True, False])
+def test_other_conditions_on_malformed_values_are_refused(
+    operator: str, key: str, value: str, *, of_queue: bool
+) -> None:
+    condition = {operator: {key: value}}
+    made = shared(Condition=condition) if of_queue else statement(Condition=condition)
+
+    with pytest.raises(ValueError, match=operator):
+        parse(document(made), of_queue=of_queue)
+
+
 @pytest.mark.parametrize(
     ("members", "user", "expected"),
     [

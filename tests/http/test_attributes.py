@@ -112,6 +112,22 @@ def test_key_of_kms_turns_the_other_encryption_off(sqs: Any, name: str) -> None:
     assert "one type of server-side encryption" in caught.value.response["Error"]["Message"]
 
 
+def test_encryption_of_sqs_takes_the_key_of_kms_away(sqs: Any, name: str) -> None:
+    key, managed = {"KmsMasterKeyId": "alias/aws/sqs"}, {"SqsManagedSseEnabled": "true"}
+    queue = sqs.create_queue(QueueName=name, Attributes=key)["QueueUrl"]
+
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes=managed)
+
+    found = attributes(sqs, queue, "All")
+    assert managed.items() <= found.items()
+    assert "KmsMasterKeyId" not in found
+    assert "KmsDataKeyReusePeriodSeconds" not in found
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes=key)
+    assert (key | {"SqsManagedSseEnabled": "false"}).items() <= attributes(
+        sqs, queue, "All"
+    ).items()
+
+
 def test_boolean_attribute_is_taken_in_any_case_and_shown_in_lower(sqs: Any, name: str) -> None:
     given = {"SqsManagedSseEnabled": "FALSE"}
     queue = sqs.create_queue(QueueName=name, Attributes=given)["QueueUrl"]

@@ -152,10 +152,11 @@ async def check_replication(node: Node, stored: Mapping[str, str], deadline: flo
 
 
 def _with_one_encryption(attributes: dict[str, str]) -> dict[str, str]:
-    """Return the attributes, with SqsManagedSseEnabled off if a KMS key is set."""
+    """Return the attributes, with the other type of encryption off if they set one."""
+    is_managed = attributes.get("SqsManagedSseEnabled") == "true"
     if not attributes.get("KmsMasterKeyId"):
-        return attributes
-    if attributes.get("SqsManagedSseEnabled") == "true":
+        return attributes | {"KmsMasterKeyId": ""} if is_managed else attributes
+    if is_managed:
         raise errors.InvalidAttributeValue(
             "You can use one type of server-side encryption (SSE) at one time."
             " You can either enable KMS SSE or SQS SSE."

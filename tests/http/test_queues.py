@@ -161,30 +161,13 @@ def test_queues_of_accounts_are_apart(broker: NodeProcess, wire: str, name: str)
     assert arn == {"QueueArn": f"arn:aws:sqs:us-east-1:111111111111:{name}"}
 
 
-def test_url_names_one_queue_whatever_region_a_client_has(
-    broker: NodeProcess, wire: str, name: str
-) -> None:
-    here, there = (client(broker.url, wire, region=r) for r in ("eu-west-1", "ap-south-1"))
-
-    url = here.create_queue(QueueName=name)["QueueUrl"]
-    here.send_message(QueueUrl=url, MessageBody="x")
-
-    assert there.create_queue(QueueName=name)["QueueUrl"] == url
-    assert there.list_queues(QueueNamePrefix=name)["QueueUrls"] == [url]
-    unsigned = raw(f"{broker.url}/?{urlencode({'Action': 'GetQueueUrl', 'QueueName': name})}")
-    assert url in unsigned.body
-    arn = there.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
-    assert arn == {"QueueArn": f"arn:aws:sqs:us-east-1:{ACCOUNT}:{name}"}
-    assert there.receive_message(QueueUrl=url)["Messages"][0]["Body"] == "x"
-
-
-def test_region_of_the_settings_is_that_of_the_nodes_queues(
+def test_region_of_the_settings_is_that_of_requests_that_name_none(
     request: pytest.FixtureRequest, broker: NodeProcess, name: str
 ) -> None:
     door = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
     url = as_node(broker.owner_url)
     with door(database_url=url, workers=1, region="eu-north-1") as node:
-        there, here = client(node.ready().url), client(broker.url)
+        there, here = client(node.ready().url, region="elasticmq"), client(broker.url)
         queue = there.create_queue(QueueName=name)["QueueUrl"]
         arn = there.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]
 

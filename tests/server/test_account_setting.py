@@ -15,7 +15,8 @@ def test_requests_and_sessions_that_are_not_signed_are_of_the_account_of_the_set
     node_url: str,
 ) -> None:
     with NodeProcess(database_url=node_url, workers=1, **OWN) as node:
-        own, other = client(node.ready().url), client(node.url, key=OTHER)
+        own = client(node.ready().url, region=OWN["region"])
+        other = client(node.url, key=OTHER, region=OWN["region"])
         url = own.create_queue(QueueName="ours")["QueueUrl"]
         other.create_queue(QueueName="theirs")
         names = ["QueueArn"]

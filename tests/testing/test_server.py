@@ -101,7 +101,10 @@ def test_accounts_do_not_see_each_other(server: Server, account: Account, queue:
     other = server.new_account()
 
     assert "QueueUrls" not in other.client().list_queues()
-    assert account.client(region_name="eu-west-3").list_queues()["QueueUrls"] == [queue]
+    assert account.client().list_queues()["QueueUrls"] == [queue]
+    elsewhere = account.client(region_name="eu-west-3")
+    assert "QueueUrls" not in elsewhere.list_queues()
+    assert elsewhere.send_message(QueueUrl=queue, MessageBody="tea")["MessageId"]
 
 
 def test_unchanged_program_in_another_process_finds_the_queues(

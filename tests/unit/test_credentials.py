@@ -1,5 +1,3 @@
-from dataclasses import replace
-
 import pytest
 
 from skipmq.auth import credentials, identify
@@ -15,19 +13,28 @@ PRESIGNED = "Action=ListQueues&X-Amz-Credential={key}%2F20260101%2F{region}%2Fsq
 @pytest.mark.parametrize(
     ("key", "region", "identity"),
     [
-        ("AKIDEXAMPLE", "eu-west-1", Identity("000000000000", "us-east-1", "000000000000")),
+        ("AKIDEXAMPLE", "eu-west-1", Identity("000000000000", "eu-west-1", "000000000000")),
+        ("AKIDEXAMPLE", "us-gov-west-1", Identity("000000000000", "us-gov-west-1", "000000000000")),
         ("123456789012", "us-east-1", Identity("123456789012", "us-east-1", "123456789012")),
         ("12345678901", "us-east-1", Identity("000000000000", "us-east-1", "000000000000")),
         ("1" * 13, "us-east-1", Identity("000000000000", "us-east-1", "000000000000")),
     ],
 )
-def test_credential_names_the_account_and_the_node_its_region(
+def test_credential_names_the_account_and_the_region(
     key: str, region: str, identity: Identity
 ) -> None:
     assert identify(HEADER.format(key=key, region=region), "") == identity
     assert identify(None, PRESIGNED.format(key=key, region=region)) == identity
-    elsewhere = replace(identity, region="eu-north-1")
-    assert identify(HEADER.format(key=key, region=region), "", "eu-north-1") == elsewhere
+    assert identify(HEADER.format(key=key, region=region), "", "eu-north-1") == identity
+
+
+@pytest.mark.parametrize("region", ["elasticmq", "local", "x", "us-east", "us-east-1a", "1"])
+def test_region_without_the_form_of_aws_is_the_nodes(region: str) -> None:
+    header = HEADER.format(key="123456789012", region=region)
+
+    found = identify(header, "", "eu-north-1")
+
+    assert (found.account, found.region) == ("123456789012", "eu-north-1")
 
 
 @pytest.mark.parametrize("header", [None, "", "Basic x", "AWS4-HMAC-SHA256 Credential=x"])
@@ -40,7 +47,7 @@ def test_request_of_no_account_is_the_node_s() -> None:
     own = Identity("210987654321", "us-east-1", "210987654321")
 
     assert identify(None, "", account=own.account) == own
-    header = HEADER.format(key="AKIDEXAMPLE", region="eu-west-1")
+    header = HEADER.format(key="AKIDEXAMPLE", region="us-east-1")
     assert identify(header, "", account=own.account) == own
     header = HEADER.format(key="123456789012", region="eu-west-1")
     assert identify(header, "", account=own.account).account == "123456789012"
@@ -68,7 +75,7 @@ def test_malformed_credential_is_the_default_accounts(credential: str) -> None:
 
 
 def test_credential_in_the_query_is_read_escaped_or_not_and_in_any_case() -> None:
-    wanted = Identity("123456789012", "us-east-1", "123456789012")
+    wanted = Identity("123456789012", "eu-west-1", "123456789012")
     plain = "123456789012/20260101/eu-west-1/sqs/aws4_request"
 
     for credential in (plain, plain.replace("/", "%2F"), plain.replace("/", "%2f", 2)):

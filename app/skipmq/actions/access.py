@@ -11,7 +11,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq import errors
-from skipmq.actions import checks, moves
+from skipmq.actions import checks, moves, regions
 from skipmq.model import Need, Queue, QueueName
 from skipmq.node import Node
 from skipmq.node.key_store import KeyStore
@@ -30,7 +30,7 @@ SHARED = frozenset(
         "SendMessage",
     }
 )
-_SOURCES, _ARN_PARTS = 1_000, 6
+_SOURCES = 1_000
 
 # A function that returns the permissions that a call needs.
 Needs: TypeAlias = Callable[[Call], list[Need]]
@@ -132,11 +132,11 @@ async def _targets(node: Node, call: Call) -> AsyncIterator[QueueName]:
 
     These are the origins of its messages and its current sources, perhaps with duplicates.
     """
-    name = _queue_name(call.parameters.SourceArn)
+    name = regions.named(call.parameters.SourceArn)
     if name is None:
         return
     for arn in await node.moves.origins(name.arn, call.deadline):
-        if (origin := _queue_name(arn)) is not None:
+        if (origin := regions.named(arn)) is not None:
             yield origin
     after = ""
     while True:
@@ -232,12 +232,5 @@ def task_start_needs(call: Call) -> list[Need]:
 
 def _arn_needs(arn: str | None, *permissions: str) -> list[Need]:
     """Return the needs on the queue of an ARN; none if it is not a queue's ARN."""
-    name = _queue_name(arn)
+    name = regions.named(arn)
     return [Need(each, name) for each in permissions] if name is not None else []
-
-
-def _queue_name(arn: str | None) -> QueueName | None:
-    """Return the queue of an ARN in the form in which the database compares it."""
-    parts = (arn or "").split(":")
-    name = QueueName(parts[4], parts[3], parts[5]) if len(parts) == _ARN_PARTS else None
-    return name if name is not None and name.arn == arn else None

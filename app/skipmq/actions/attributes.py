@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from skipmq import body_schemas, errors, limits
-from skipmq.actions import checks, redrive
+from skipmq.actions import checks, redrive, regions
 from skipmq.auth import parse
 from skipmq.model import Queue
 from skipmq.node import Node
@@ -92,8 +92,9 @@ async def set_queue_attributes(
     node: Node, call: Call[requests.SetQueueAttributes], queue: Queue
 ) -> None:
     """Set attributes of a queue."""
-    changes = stored(call.parameters.Attributes, fifo=queue.fifo)
+    changes: Mapping[str, str] = stored(call.parameters.Attributes, fifo=queue.fifo)
     await check_replication(node, changes, call.deadline)
+    changes = await regions.with_own_arns(node, call, changes)
     await node.queues.set_attributes(queue, changes, call.deadline)
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from skipmq import errors
-from skipmq.actions import checks
+from skipmq.actions import checks, regions
 from skipmq.model import MoveTask
 from skipmq.node import Node
 from skipmq.protocol import Call, requests
@@ -45,9 +45,11 @@ async def start_message_move_task(
     _check_arn(source, "SourceArn")
     if parameters.DestinationArn is not None:
         _check_arn(parameters.DestinationArn, "DestinationArn")
-    task = await node.moves.start(
-        source, parameters.DestinationArn, rate, call.deadline, origins=call.origins
-    )
+    destination = parameters.DestinationArn
+    source = await regions.own_arn(node, call, source)
+    if destination is not None:
+        destination = await regions.own_arn(node, call, destination)
+    task = await node.moves.start(source, destination, rate, call.deadline, origins=call.origins)
     return {"TaskHandle": task_handle(task, source)}
 
 
@@ -58,6 +60,7 @@ async def list_message_move_tasks(
     source, limit = call.parameters.SourceArn, call.parameters.MaxResults
     checks.tasks_listed(limit)
     _check_arn(source, "SourceArn")
+    source = await regions.own_arn(node, call, source)
     tasks = await node.moves.list(source, limit or 1, call.deadline)
     return {"Results": [shown_task(task, source) for task in tasks]}
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skipmq.actions import access, attributes, checks, paging, tags
+from skipmq.actions import access, attributes, checks, paging, regions, tags
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call, requests
@@ -33,8 +33,8 @@ async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> dict[str
 async def get_queue_url(node: Node, call: Call[requests.GetQueueUrl]) -> dict[str, Any]:
     """Return the URL of a queue."""
     ((_, name),) = access.named_queue_needs(call)
-    await node.queues.find(name, call.deadline)
-    return {"QueueUrl": paging.queue_url(node, call, name)}
+    queue = await regions.declared(node, call, name)
+    return {"QueueUrl": paging.queue_url(node, call, queue.name)}
 
 
 async def list_queues(node: Node, call: Call[requests.ListQueues]) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """Identify the account of a request from its credential, without checking the signature.
 
 Source: AWS General Reference, "Elements of an AWS API request signature". A 12-digit access key
-ID is an account; any other key maps to the node's account. The region of the credential is
-ignored: queue URLs name none, so every request is in the node's region.
+ID is an account; any other key maps to the node's account. The region is that of the credential
+if it has the form of AWS's regions; otherwise, as for clients of ElasticMQ, it is the node's.
 """
 
+import re
 from functools import lru_cache
 from urllib.parse import unquote
 
@@ -13,6 +14,7 @@ from skipmq.model import Identity
 
 _HEADER, _PARAMETER = "Credential=", "x-amz-credential="
 _SCOPE_PARTS = 4
+_REGION = re.compile("[a-z]{2,4}(-[a-z]{3,12}){1,2}-[0-9]{1,2}")
 # No access key's credential is longer; caching longer ones would exhaust memory.
 _MAXIMUM_LENGTH = 256
 
@@ -62,4 +64,5 @@ def _parse_cached(credential: str, region: str, account: str) -> Identity | None
     if not (key and is_scope and limits.REGION.fullmatch(scope_region)):
         return None
     account = key if limits.ACCOUNT.fullmatch(key) else account
+    region = scope_region if _REGION.fullmatch(scope_region) else region
     return Identity(account, region, account)

@@ -96,8 +96,8 @@ class Settings:
     )
     region: Annotated[str, Meta(pattern="^[a-z0-9-]{1,32}$")] = _setting(
         limits.DEFAULT_REGION,
-        "region of the node's queues: of all queues if no signatures are checked, whatever region a"
-        " client uses; otherwise where none is given, as on the command line",
+        "region where none is given: of requests that are not signed, of the command line, and of"
+        " declared queues",
     )
     endpoint: str = _setting(
         "",

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from skipmq import errors, limits
-from skipmq.actions import checks, paging, receive
+from skipmq.actions import checks, paging, receive, regions
 from skipmq.model import PeekedMessage, Queue, Reference
 from skipmq.node import Node
 from skipmq.protocol import Call, digest, extensions
@@ -121,12 +121,13 @@ async def delete_picked_messages(
 async def _target(node: Node, call: Call, source: Queue) -> Queue:
     """Return the destination queue of picked messages, looked up without the cache."""
     name = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
-    if source.name == name:
+    node.queues.forget(name.arn)
+    target = await regions.find(node, call, name)
+    if source.name == target.name:
         raise errors.InvalidParameterValueException(
             "The destination queue must differ from the source queue."
         )
-    node.queues.forget(name.arn)
-    return await node.queues.find(name, call.deadline)
+    return target
 
 
 def picked(references: Sequence[str]) -> list[Reference]:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from skipmq import limits
-from skipmq.actions import access, checks, moves
+from skipmq.actions import access, checks, moves, regions
 from skipmq.extensions import search
 from skipmq.model import MoveTask, Queue, QueueName
 from skipmq.node import Node
@@ -39,8 +39,11 @@ async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]
     checks.moves_per_second(rate)
     matching = search.message_filter(parameters, parameters.VisibleBefore)
     source = checks.queue_name(parameters.QueueUrl, identity).arn
+    source = await regions.own_arn(node, call, source)
     target = parameters.DestinationQueueUrl
     destination = None if target is None else checks.queue_name(target, identity).arn
+    if destination is not None:
+        destination = await regions.own_arn(node, call, destination)
     task = await node.moves.start_matching(
         kind, source, destination, rate=rate, matching=matching, deadline=call.deadline
     )

@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from skipmq import errors
-from skipmq.actions import ACTIONS, access
+from skipmq.actions import ACTIONS, access, regions
 from skipmq.actions.action import Action
 from skipmq.extensions import EXTENSIONS
 from skipmq.model import Queue, QueueName
@@ -49,4 +49,13 @@ async def perform(
     if action.is_fresh:
         node.queues.forget(name.arn)
         queue = None
+    if node.keys is None:
+        queue = await regions.find(node, call, name)
+        if queue.name != name:  # For the logs.
+            needs = call.needs
+            call.needs = [n._replace(queue=queue.name) if n.queue == name else n for n in needs]
+            name = queue.name
+            if action.is_fresh:
+                node.queues.forget(name.arn)
+                queue = None
     return await node.queues.on(name, call.deadline, partial(action.run, node, call), queue)

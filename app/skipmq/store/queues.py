@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from time import monotonic
 from typing import Any, TypeVar
@@ -73,6 +74,9 @@ class Queues:
         self._lookups = GroupCommit(self._look_up, max_weight=_UNLIMITED)
         # By ARN, with the time of time.monotonic until which the entry is valid.
         self._cache: dict[str, tuple[float, Queue]] = {}
+        # By ARN, the queue of another region that a URL stands for, or None, with the time until
+        # which that is valid, and the changes before.
+        self._elsewhere: dict[str, tuple[float, int, QueueName | None]] = {}
         # By ARN and account, lookups by other accounts than the owner's; None for absent queues.
         self._seen: dict[str, dict[str, tuple[float, Queue | None]]] = {}
         self._changes = 0
@@ -103,6 +107,32 @@ class Queues:
                 self._cache.clear()
             self._cache[name.arn] = (now + CACHE_SECONDS, queue)
         return queue
+
+    async def find_anywhere(self, name: QueueName, preferred: str, deadline: float) -> Queue:
+        """Return a queue, or where its region has none that of another region of the account.
+
+        `preferred` is the region that comes before others. Raises errors.QueueDoesNotExist.
+        """
+        until, changes, found = self._elsewhere.get(name.arn, (0.0, 0, None))
+        if until > monotonic() and (found is not None or changes == self._changes):
+            if found is None:
+                raise errors.QueueDoesNotExist
+            with suppress(errors.QueueDoesNotExist):
+                return await self.find(found, deadline)
+        try:
+            return await self.find(name, deadline)
+        except errors.QueueDoesNotExist:
+            changes = self._changes
+            places = await self.places(name.name, deadline, name.account)
+        regions = {region for _, region, _ in places}
+        region = preferred if preferred in regions else min(regions, default=None)
+        found = QueueName(name.account, region, name.name) if region is not None else None
+        if len(self._elsewhere) >= CACHED_QUEUES:
+            self._elsewhere.clear()
+        self._elsewhere[name.arn] = (monotonic() + CACHE_SECONDS, changes, found)
+        if found is None:
+            raise errors.QueueDoesNotExist
+        return await self.find(found, deadline)
 
     async def seen_by(self, account: str, name: QueueName, deadline: float) -> Queue | None:
         """Return a queue that another account names, or None if it does not exist.
@@ -152,9 +182,11 @@ class Queues:
         self._changes += 1
         if arn is None:
             self._cache.clear()
+            self._elsewhere.clear()
             self._seen.clear()
         else:
             self._cache.pop(arn, None)
+            self._elsewhere.pop(arn, None)
             self._seen.pop(arn, None)
 
     async def _write(

@@ -1,12 +1,12 @@
 -- Does: continues each active task that no other session works on: moves, copies or deletes the messages that its rate
---   allows since the last call, at most p_limit. Ends a task that has no messages left, was cancelled or whose queue
---   was deleted. Returns the number of messages moved, or examined where the task has a filter.
+--   allows since the last call, at most p_limit. It begins a task p_after its start: until then a client can cancel it
+--   before a message has moved. Ends a task that has no messages left, was cancelled or whose queue was deleted. Returns the number of messages moved, or examined where the task has a filter.
 -- Called by: the janitor.
 -- Locks, in order: task rows, message rows, skipping locked rows.
 -- Raises: nothing.
 -- Relies on index: move_task_active, and those of what it calls.
 -- Routed: to each partition; the results are added.
-create function skipmq.advance_move_tasks(p_limit integer default 1000) returns integer
+create function skipmq.advance_move_tasks(p_limit integer default 1000, p_after interval default '0') returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -24,7 +24,8 @@ declare
   v_total integer := 0;
 begin
   for v_task in
-    select t.* from skipmq.move_task t where t.status in ('RUNNING', 'CANCELLING')
+    select t.* from skipmq.move_task t
+    where t.status in ('RUNNING', 'CANCELLING') and (t.status = 'CANCELLING' or t.started_at <= v_now - p_after)
     for update skip locked
   loop
     v_source := skipmq.queue_of_arn(v_task.source_arn);

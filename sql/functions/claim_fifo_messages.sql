@@ -13,10 +13,9 @@ create function skipmq.claim_fifo_messages(
   p_queue_id bigint, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
-  attributes text, approximate_receive_count integer, sent_at timestamptz,
-  first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, arrival_count integer, sequence_number bigint, deduplication_id text, next_visible_in interval,
-  place integer
+  attributes text, approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
+  sender text, trace_header text, dead_letter_source text, arrival_count integer,
+  sequence_number bigint, deduplication_id text, next_visible_in interval, place integer
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -82,8 +81,7 @@ begin
     from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
     cross join lateral (
       select m.ctid as tid, m.sequence_number, bool_and(
-        m.enqueued_at > v_horizon
-        and m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) < v_max_receives
+        m.enqueued_at > v_horizon and m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) < v_max_receives
         and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
       ) over (order by m.sequence_number) as ready
       from (

@@ -8,7 +8,7 @@
 -- Routed: to the partition of p_queue.
 --
 -- receive_count is the fencing token that a delete requires, and grows with each receive; approximate_receive_count is the
--- count that SQS returns, which goes on in a dead-letter queue; deliveries counts the receives from this queue alone, as
+-- count that SQS returns, which continues in a dead-letter queue; deliveries counts the receives from this queue alone, as
 -- its redrive policy does.
 create function skipmq.receive_message(
   p_queue text,

@@ -23,9 +23,8 @@ create function skipmq.receive_messages(
   p_received_low timestamptz default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
-  attributes text, approximate_receive_count integer, sent_at timestamptz,
-  first_received_at timestamptz, group_id text, sender text, trace_header text,
-  dead_letter_source text, arrival_count integer, next_visible_in interval, scan_start timestamptz
+  attributes text, approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
+  sender text, trace_header text, dead_letter_source text, arrival_count integer, next_visible_in interval, scan_start timestamptz
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

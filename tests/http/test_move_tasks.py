@@ -132,6 +132,19 @@ def test_running_task_shows_its_handle_and_can_be_cancelled(sqs: Any, dead: str)
     eventually(lambda: newest(sqs, dead)["Status"] == "CANCELLED")
 
 
+def test_task_is_cancelled_right_after_its_start(
+    sqs: Any, dead: str, queue: str, name: str
+) -> None:
+    started = sqs.start_message_move_task(SourceArn=dead, DestinationArn=f"{ARN}{name}")
+    cancelled = sqs.cancel_message_move_task(TaskHandle=started["TaskHandle"])
+    eventually(lambda: newest(sqs, dead)["Status"] in ("CANCELLED", "COMPLETED"))
+
+    # On a machine that stood still in between it has ended.
+    task, moved = newest(sqs, dead), cancelled["ApproximateNumberOfMessagesMoved"]
+    assert (task["Status"], moved) in [("CANCELLED", 0), ("COMPLETED", LETTERS)]
+    assert task["ApproximateNumberOfMessagesMoved"] == count(sqs, queue) == moved
+
+
 @pytest.mark.parametrize("action", ["start_message_move_task", "list_message_move_tasks"])
 def test_task_of_no_queue_is_not_found(sqs: Any, action: str) -> None:
     with pytest.raises(sqs.exceptions.ResourceNotFoundException) as caught:

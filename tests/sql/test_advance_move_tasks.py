@@ -40,6 +40,22 @@ def test_advance_keeps_to_the_rate(owner: Connection) -> None:
     assert moved == [0, 1, 1, 1, 1]
 
 
+def test_advance_begins_a_task_after_a_delay_and_ends_a_cancelled_one_at_once(
+    owner: Connection,
+) -> None:
+    redrive = Redrive(owner, 2)
+    later = "select skipmq.advance_move_tasks(p_after => '1 minute')"
+    cancelled = redrive.start()
+    assert (number(owner, later), number(owner, STATUS)) == (0, "RUNNING")
+    number(owner, "select skipmq.cancel_move_task(%s)", cancelled)
+    assert (number(owner, later), number(owner, STATUS)) == (0, "CANCELLED")
+
+    redrive.start()
+    advance(owner, "61 seconds")
+
+    assert number(owner, later) == 2
+
+
 def test_advance_fails_a_task_whose_queue_is_gone(owner: Connection) -> None:
     redrive = Redrive(owner, 2)
     redrive.start()

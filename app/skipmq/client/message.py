@@ -12,7 +12,7 @@ from skipmq.client.attributes import Value, decode
 class Message:
     """A message as it was received; `receive_count` counts this receive too.
 
-    That count goes on in a dead-letter queue; `deliveries` counts the receives from this queue.
+    That count continues in a dead-letter queue; `deliveries` counts the receives from this queue.
     """
 
     id: str

@@ -19,7 +19,7 @@ from skipmq.config.settings import Settings
 from skipmq.database import Database, NoObserver, Observer
 from skipmq.database.wakeup import Wakeup
 from skipmq.store import Upkeep
-from skipmq.store.upkeep import MOVES, UNLIMITED, jobs
+from skipmq.store.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import GAUGES
 
@@ -69,7 +69,7 @@ class Janitors:
                 group.create_task(janitor.run())
 
     def wake(self) -> None:
-        """Run the message move tasks immediately, because one was started or cancelled."""
+        """Run the message move tasks soon, because one was started or cancelled."""
         for janitor in self._janitors:
             janitor.wake()
 
@@ -116,8 +116,8 @@ class Janitor:
             pause = await self.tick()
 
     def wake(self) -> None:
-        """Run the message move tasks immediately, because one was started or cancelled."""
-        self._tasks_changed.wake()
+        """Run the message move tasks when one that was started or cancelled may begin or end."""
+        asyncio.get_running_loop().call_later(MOVE_DELAY, self._tasks_changed.wake)
 
     async def tick(self) -> float:
         """Run the tasks that are due; return the seconds until the next one is."""

@@ -46,11 +46,13 @@ class Job(NamedTuple):
     limit: int = CHUNK
 
 
+# Seconds from the start of a move task to its first message: as on AWS a client may cancel it.
+MOVE_DELAY = 0.5
 MOVES = Job(
     "move messages",
     1.0,
-    Statement("select skipmq.advance_move_tasks($1)", INTEGER),
-    (MOVED,),
+    Statement("select skipmq.advance_move_tasks($1, $2)", INTEGER, INTERVAL),
+    (MOVED, MOVE_DELAY),
     MOVED,
 )
 _FOLD = Statement("select skipmq.fold_counts($1)", BOOLEAN)

@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from botocore.compat import HTTPHeaders
 from botocore.model import ServiceModel
@@ -12,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from skipmq import errors, protocol
-from skipmq.protocol import Call, Request, Response, requests, shapes
-from support.wire import plain, target
+from skipmq.protocol import Call, Request, Response, extensions, requests, shapes
+from support.wire import JSON, plain, target
 
 Ask = Callable[..., Request]
 Allowed = Callable[..., SearchStrategy[Any]]
@@ -163,6 +164,49 @@ def test_list_of_another_type_is_a_serialization_error(value: Any, text: str, as
         call(ask, "GetQueueAttributes", {"QueueUrl": "u", "AttributeNames": value})
 
     assert raised.value.message == text
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 400 + ".0", "1E+999999"])
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ('"MessageBody": N', "NUMBER_VALUE can not be converted to a String"),
+        (
+            '"MessageBody": "1e400", "DelaySeconds": N',
+            "NUMBER_VALUE can not be converted to an Integer",
+        ),
+        ('"MessageBody": "x", "MessageAttributes": N', "Unexpected field type"),
+        ('"MessageBody": "x", "MessageAttributes": {"a": N}', "Unexpected field type"),
+        (
+            '"MessageBody": "x", "MessageAttributes": {"a": {"DataType": "B", "BinaryValue": N}}',
+            "NUMBER_VALUE can not be converted to a Blob",
+        ),
+    ],
+)
+def test_number_that_no_float_can_be_is_one_of_another_type(
+    number: str, members: str, text: str, ask: Ask
+) -> None:
+    body = f'{{"QueueUrl": "u", {members.replace("N", number)}}}'
+
+    with pytest.raises(errors.SerializationException) as raised:
+        protocol.decode(ask(body.encode(), headers=target("SendMessage")))
+
+    assert raised.value.message == text
+
+
+@pytest.mark.parametrize("value", ["1e400", "-1e400", "1.5", "9" * 30, "[1e400]", '{"a": 1e400}'])
+def test_no_number_is_said_to_be_no_base64(value: str, ask: Ask) -> None:
+    kinds = {f"AmazonSQS.{name}": action.input.struct for name, action in shapes.ACTIONS.items()}
+    kinds |= {f"SkipMQ.{name}": struct for name, struct in extensions.REQUESTS.items()}
+    for name, struct in kinds.items():
+        members = [f'{{"{each.encode_name}": {value}}}' for each in msgspec.structs.fields(struct)]
+        for body in (value, *members):
+            said = ""
+            try:
+                protocol.decode(ask(body.encode(), headers=JSON | {"X-Amz-Target": name}))
+            except errors.SqsError as error:
+                said = error.message
+            assert "base64" not in said, (name, body)
 
 
 @pytest.mark.parametrize("value", ["====", "a", "a-_b", "é", 1])

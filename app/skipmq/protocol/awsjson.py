@@ -7,6 +7,7 @@ https://smithy.io/2.0/aws/protocols/aws-query-protocol.html (query compatibility
 """
 
 import re
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -25,7 +26,13 @@ _TYPES = {"str": "a String", "int": "an Integer", "bool": "a Boolean", "bytes": 
 _VALUES = {"null": "NULL", "str": "STRING", "int": "NUMBER", "float": "NUMBER"}
 # The start of the decoder's path to a tag of a queue.
 _TAG = (".Tags[", ".tags[")
-_OUT_OF_RANGE = "NUMBER_VALUE can not be converted to an Integer"
+# The decoder's messages that do not say what it expected, and those of SQS.
+_OTHERS = {
+    "Expected `int` ": "NUMBER_VALUE can not be converted to an Integer",
+    "Invalid base64": "The value of a blob is not base64.",
+}
+_NUMBER = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_SMALLER = b"0.5"
 _MISPLACED = {
     "array": "Start of list found where not expected",
     "object": "Start of structure or map found where not expected.",
@@ -48,7 +55,7 @@ def decode(request: Request) -> Call:
     try:
         parameters: Any = decoder.decode(request.body)
     except msgspec.ValidationError as error:
-        raise _translated(str(error), request.body) from error
+        raise _translated(_message(error, decoder, request.body), request.body) from error
     except (ValueError, RecursionError) as error:
         raise errors.SerializationException("The request body is not a JSON document.") from error
     if is_on_queue and parameters.QueueUrl is None:
@@ -88,6 +95,20 @@ def _check_texts(body: bytes) -> None:
         raise errors.SerializationException(f"A request can have at most {_MAXIMUM_TEXTS} texts.")
 
 
+def _message(error: msgspec.ValidationError, decoder: msgspec.json.Decoder, body: bytes) -> str:
+    """Return the error message of the decoder.
+
+    For a number that no float can be it is that for a smaller number, which says what it expected.
+    """
+    if str(error).startswith("Number out of range"):
+        smaller = _NUMBER.sub(lambda n: n[0] if isfinite(float(n[0])) else _SMALLER, body)
+        try:
+            decoder.decode(smaller)
+        except msgspec.ValidationError as found:
+            return str(found)
+    return str(error)
+
+
 def _translated(message: str, body: bytes) -> errors.SqsError:
     """Return SQS's error for an error message of the decoder."""
     if message.startswith("Object missing required field"):
@@ -97,9 +118,8 @@ def _translated(message: str, body: bytes) -> errors.SqsError:
         return errors.InvalidParameterValueException(f"A list can have at most {limit} elements.")
     mismatch = _EXPECTED.match(message)
     if mismatch is None:
-        is_number = message.startswith("Expected `int` ")
-        text = _OUT_OF_RANGE if is_number else "The value of a blob is not base64."
-        return errors.SerializationException(text)
+        texts = (text for start, text in _OTHERS.items() if message.startswith(start))
+        return errors.SerializationException(next(texts, "Unexpected field type"))
     expected, found = mismatch.groups()
     place = message.partition(" - at `$")[2].rstrip("`")
     if found == "null" and place.startswith(_TAG):

@@ -176,8 +176,48 @@ def test_what_has_no_counterpart_is_named_with_what_to_do(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "queues {\n express.fifo { fifo = true\n delay = 5 s }\n express { delay = 1 s }\n}",
+        "queues.express.fifo {\n fifo = true, delay = 5 s }\nqueues.express.delay = 1 s",
+        "queues.express.fifo.fifo = true\nqueues.express.fifo.delay = 5 s\n"
+        "queues.express.delay = 1 s",
+    ],
+)
+def test_name_of_a_fifo_queue_needs_no_quotes(file: Path, text: str) -> None:
+    found = read(file, text)
+
+    express = DeclaredQueue("express", {"DelaySeconds": "1"} | KEPT)
+    fifo = DeclaredQueue("express.fifo", {"FifoQueue": "true", "DelaySeconds": "5"} | KEPT)
+    assert sorted(found.queues, key=lambda queue: queue.name) == [express, fifo]
+    assert said(found, file) == {}
+
+
+def test_fifo_queue_without_quotes_is_a_dead_letter_queue_too(file: Path) -> None:
+    dead = "deadLettersQueue { name = express-dead.fifo, maxReceiveCount = 3 }"
+    text = f"queues {{ express.fifo {{ fifo = true\n {dead} }}\n express-dead.fifo.fifo = on }}"
+
+    found = read(file, text)
+
+    assert {queue.name for queue in found.queues} == {"express.fifo", "express-dead.fifo"}
+    policy = '{"deadLetterTargetArn":"express-dead.fifo","maxReceiveCount":3}'
+    assert [q.attributes.get("RedrivePolicy") for q in found.queues] == [policy, None]
+
+
+@pytest.mark.parametrize(
     ("text", "line", "why"),
     [
+        (
+            "queues {\n a.fifo {\n  fifo = perhaps }\n}",
+            3,
+            "queues.a.fifo.fifo: write true or false",
+        ),
+        ("queues {\n a.fifo { }\n}", 2, "write fifo = true"),
+        (
+            'queues {\n a.fifo { fifo = true }\n "a.fifo" { fifo = true }\n}',
+            2,
+            "two queues have the name a.fifo",
+        ),
         ("queues {\n orders {\n}", 3, "not HOCON: check the braces, quotes and commas up to here"),
         ("queues {\n orders { delay = 1 s ]\n}", 2, "not HOCON"),
         ("queues {\n orders { delay = ${?X}${NOWHERE} }\n}", 2, "${NOWHERE} is neither a key"),

@@ -70,7 +70,9 @@ class _Reading:
         values = self.document.values
         self.differences += self.document.differences
         settings = self._settings(values)
-        queues = self._queues(self._section(values, "queues"))
+        declared = self._whole(self._section(values, "queues"))
+        self.document.values = {**values, "queues": declared}
+        queues = self._queues(declared)
         return Found(queues, settings, tuple(self.differences))
 
     # What is not a queue.
@@ -150,6 +152,25 @@ class _Reading:
         return tuple(
             self._queue(key, names[key], values or {}, known) for key, values in declared.items()
         )
+
+    def _whole(self, declared: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the queues by their names: `orders.fifo` without quotes is a path of two keys."""
+        found: dict[str, Any] = {}
+        for key, values in declared.items():
+            fifo = values.get("fifo") if isinstance(values, Mapping) else None
+            if not isinstance(fifo, Mapping):
+                found[key] = values
+                continue
+            if rest := {own: value for own, value in values.items() if own != "fifo"}:
+                found[key] = rest
+            if key + _FIFO in declared:
+                raise UnreadableError(
+                    f"{self.document.place('queues', key, 'fifo')}: two queues have the name"
+                    f" {key}{_FIFO}: write it once"
+                )
+            found[key + _FIFO] = fifo
+            self.document.join("queues", key, _FIFO[1:])
+        return found
 
     def _name(self, key: str, values: Mapping[str, Any]) -> str:
         """Return the name of a queue; ElasticMQ adds .fifo to that of a FIFO queue."""

@@ -47,6 +47,13 @@ class Document:
                 self.find_lines(included.read_text(encoding="utf-8-sig"), included)
         self._lines.update({key: (file, line) for key, line in _keys(text)})
 
+    def join(self, *path: str) -> None:
+        """Let the last two keys of a path, and all below it, be found as one key with a dot."""
+        joined = (*path[:-2], ".".join(path[-2:]))
+        for key, line in [*self._lines.items()]:
+            if key[: len(path)] == path:
+                self._lines[(*joined, *key[len(path) :])] = line
+
     def place(self, *path: str) -> str:
         """Return the file and line of a key, or of the nearest one above it."""
         for length in range(len(path), 0, -1):

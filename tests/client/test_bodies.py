@@ -109,3 +109,36 @@ def test_value_of_another_type_is_refused_before_anything_is_sent(
 ) -> None:
     with pytest.raises(ClientError, match=f"the queue 'orders' {re.escape(text)}: send one of"):
         Queue("orders", kind).send(value, using=None)
+
+
+class Chosen(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(ser_json_inf_nan="strings")
+    total: float
+    note: str | None = None
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (dict, {"a": NAN}),
+        (dict, {"a": [None, {"b": -INFINITE}]}),
+        (list[float], [1.0, INFINITE]),
+        (float, NAN),
+        (Invoice, Invoice(total=NAN)),
+        (None, {"a": NAN}),
+        (None, Invoice(total=INFINITE)),
+    ],
+)
+def test_number_that_json_does_not_have_is_refused(kind: Any, value: Any) -> None:
+    with pytest.raises(ClientError, match="NaN or infinite, which JSON cannot have"):
+        Queue("orders", kind).codec.encode(value)
+
+
+def test_null_and_numbers_that_are_written_otherwise_are_sent() -> None:
+    assert Queue("orders", dict).codec.encode({"a": None, "b": "null", 1: 2.5}) == (
+        '{"a":null,"b":"null","1":2.5}'
+    )
+    assert Queue("orders", Chosen).codec.encode(Chosen(total=NAN)) == '{"total":"NaN","note":null}'

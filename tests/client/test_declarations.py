@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -112,6 +113,13 @@ def of_a_list(batch: list[Order]) -> None: ...
         (of_a_list, {"batch": 5}, "has str: make its first parameter a list[str]"),
         (body, {"concurrency": 0}, "concurrency=0 is too little: 1 is the least"),
         (body, {"visibility": 0}, "visibility=0 is too little"),
+        (body, {"concurrency": True}, "concurrency=True is no whole number: write 1 or more"),
+        (body, {"visibility": 1.5}, "visibility=1.5 is no whole number"),
+        (body, {"visibility": timedelta(minutes=1)}, "is in seconds: write 60"),
+        (body, {"visibility": None}, "visibility=None is no whole number"),
+        (body, {"attempts": "5"}, "attempts='5' is no whole number"),
+        (body, {"batch": 5, "seconds": float("nan")}, "seconds=nan is no number of seconds"),
+        (body, {"batch": 5, "seconds": -1}, "seconds=-1 is no number of seconds"),
         (body, {"visibility": 43_201}, "visibility=43201 is more than 12 hours"),
         (body, {"attempts": 0}, "attempts=0 is too little"),
         (body, {"batch": 0}, "batch=0 is too little"),

@@ -229,6 +229,6 @@ def test_send_that_is_refused_says_why(sqs: Any, app: App) -> None:
     assert sqs
 
     with pytest.raises(ClientError, match=r"refused 1 of the messages to 'orders': Invalid"):
-        ORDERS.send({}, using=app.dsn, delay=10_000)
+        ORDERS.send({}, using=app.dsn, attributes={"AWS.a": "x"})
     with pytest.raises(ClientError, match="has no queue 'nowhere'"):
         Queue("nowhere").send("x", using=app.dsn)

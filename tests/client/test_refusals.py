@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -28,6 +29,26 @@ orders = Queue("orders", str)
         ("orders.fifo", {"group": "g", "delay": 5}, "has one delay for all messages"),
         ("orders", {"deduplication_id": "x"}, "is a standard queue, which does not deduplicate"),
         ("orders", {"delay": 901}, "DelaySeconds must be >= 0 and <= 900"),
+        ("orders", {"delay": -1}, "delay=-1 is too little"),
+        ("orders", {"delay": True}, "delay=True is no whole number: write 0 or more"),
+        ("orders", {"delay": "5"}, "delay='5' is no whole number"),
+        ("orders", {"delay": 1.5}, "delay=1.5 is no whole number"),
+        ("orders", {"delay": timedelta(minutes=1)}, "is in seconds: write 60"),
+        ("orders", {"body": "a\0b"}, "Invalid characters found: the body has '\\x00'"),
+        ("orders", {"body": "a\ud800b"}, "Invalid characters found: the body has '\\ud800'"),
+        ("orders", {"body": {"a": "\udfff"}}, "a dict cannot be a body of 'orders' ("),
+        ("orders", {"body": {"a": object()}}, "a dict cannot be a body of 'orders' ("),
+        ("orders", {"body": {"a": [1, float("nan")]}}, "a number that is NaN or infinite"),
+        ("orders", {"body": -float("inf")}, "a number that is NaN or infinite"),
+        ("orders", {"group": "a\0b"}, "Invalid characters found: group has '\\x00'"),
+        ("orders", {"group": 5}, "group is 5: write a text"),
+        ("orders.fifo", {"group": "\udcff"}, "Invalid characters found: group has '\\udcff'"),
+        ("orders.fifo", {"group": "g", "deduplication_id": "\0"}, "a deduplication id has '\\x00'"),
+        ("orders.fifo", {"group": "g", "deduplication_id": 7}, "a deduplication id is 7: write a"),
+        ("orders", {"attributes": {"a": "\0"}}, "the attribute 'a' has '\\x00'"),
+        ("orders", {"attributes": {"a\ud900": "x"}}, "the name of an attribute has '\\ud900'"),
+        ("orders", {"attributes": {5: "x"}}, "the name of an attribute is 5: write a text"),
+        ("orders", {"attributes": ["a"]}, "attributes=['a'] is no dict"),
         ("orders", {"attributes": {"a": None}}, "the attribute 'a' is None: an attribute is a"),
         ("orders", {"attributes": {"a": True}}, "the attribute 'a' is True"),
         ("orders", {"attributes": {"a": float("nan")}}, "the attribute 'a' is nan"),
@@ -47,6 +68,48 @@ def test_message_that_no_queue_takes_is_refused(
         Queue(queue).send(**{"body": "x", "using": tx, **options})
 
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"body": "a\0b"},
+        {"body": "\x01"},
+        {"body": {"total": float("nan")}},
+        {"delay": 901},
+        {"group": "\ud800"},
+        {"attributes": {"a": "\0"}},
+    ],
+    ids=str,
+)
+def test_transaction_goes_on_after_a_value_that_no_message_has(
+    shop: str, options: dict[str, Any]
+) -> None:
+    with psycopg.connect(shop) as tx:
+        with pytest.raises(ClientError):
+            Queue("orders").send(**{"body": "x", "using": tx, **options})
+
+        assert orders.send("the next", using=tx)
+
+
+def test_list_of_deduplication_ids_is_no_text(shop: str) -> None:
+    with psycopg.connect(shop) as tx, pytest.raises(ClientError, match="write a list with one"):
+        Queue("orders.fifo").send_many(["a", "b"], group="g", deduplication_ids="ab", using=tx)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ({"name": "a\0"}, "the name of a queue has '\\x00'"),
+        ({"name": "a\ud800"}, "the name of a queue has '\\ud800'"),
+        ({"name": 5}, "the name of a queue is 5: write a text"),
+        ({"name": "orders", "account": 111122223333}, "the account of a queue is 111122223333"),
+        ({"name": "orders", "region": "\0"}, "the region of a queue has '\\x00'"),
+    ],
+)
+def test_queue_that_no_text_names_is_refused(place: dict[str, Any], text: str) -> None:
+    with pytest.raises(ClientError, match=re.escape(text)):
+        Queue(**place)
 
 
 def test_queue_that_does_not_exist_is_named_with_account_and_region(

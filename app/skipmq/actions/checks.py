@@ -31,8 +31,6 @@ _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
 _REFERENCE = re.compile("[0-9]{1,18}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# Nearly all texts have only these characters, which bytes.translate checks fast.
-_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
 _KINDS = ("String", "Number", "Binary")
@@ -175,9 +173,7 @@ def characters(
     text: str, error: type[errors.SqsError] = errors.InvalidParameterValueException
 ) -> None:
     """Raise `error` if a text has characters that XML 1.0 excludes."""
-    if text.isascii() and not text.encode().translate(None, _ASCII):
-        return
-    if limits.FORBIDDEN_CHARACTER.search(text):
+    if limits.forbidden_character(text) is not None:
         raise error(
             "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
             " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from skipmq.client.errors import ClientError
+from skipmq.client.values import check_text
 
 Value = str | int | float | bytes
 
@@ -19,6 +20,8 @@ def encoded(attributes: Mapping[str, Mapping[str, str]]) -> str | None:
 
 def typed(attributes: Mapping[str, Value]) -> dict[str, dict[str, str]]:
     """Return attributes as SQS's wire has them; raise ClientError for other values."""
+    if not isinstance(attributes, Mapping):
+        raise ClientError(f"attributes={attributes!r} is no dict: write attributes={{'name': …}}")
     return {name: _typed(name, value) for name, value in attributes.items()}
 
 
@@ -28,8 +31,10 @@ def decode(attributes: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Valu
 
 
 def _typed(name: str, value: Any) -> dict[str, str]:
+    check_text("the name of an attribute", name)
     match value:
         case str():
+            check_text(f"the attribute {name!r}", value)
             return {"DataType": "String", "StringValue": value}
         case int() | float() if not isinstance(value, bool) and math.isfinite(value):
             return {"DataType": "Number", "StringValue": str(value)}

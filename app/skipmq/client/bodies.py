@@ -1,6 +1,7 @@
 """Bodies of messages: values of a type as the text that a message has, and back."""
 
 import base64
+import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_origin
 
@@ -32,7 +33,7 @@ def codec(kind: Any) -> Codec:
     if kind is bytes:
         return Codec(_base64, lambda body: base64.b64decode(body, validate=True))
     if hasattr(kind, "model_validate_json"):
-        return Codec(lambda value: str(value.model_dump_json()), kind.model_validate_json)
+        return Codec(_model_json, kind.model_validate_json)
     try:
         is_known = not isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.CustomType)
     except TypeError:
@@ -89,4 +90,26 @@ def _base64(value: bytes) -> str:
 
 
 def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    text = msgspec.json.encode(value).decode()
+    if "null" in text:
+        _check_numbers(msgspec.to_builtins(value, str_keys=True))
+    return text
+
+
+def _model_json(value: Any) -> str:
+    """Return the JSON of a pydantic model, which may write NaN otherwise than as null."""
+    text = str(value.model_dump_json())
+    if "null" in text and type(value).model_config.get("ser_json_inf_nan", "null") == "null":
+        _check_numbers(value.model_dump(mode="json"))
+    return text
+
+
+def _check_numbers(plain: Any) -> None:
+    """Raise ClientError for a number that JSON does not have, which was written as null."""
+    try:
+        json.dumps(plain, allow_nan=False)
+    except ValueError as error:
+        raise ClientError(
+            "the body has a number that is NaN or infinite, which JSON cannot have: leave it out,"
+            " or send it as a text"
+        ) from error

@@ -10,6 +10,7 @@ from skipmq.client.context import Context
 from skipmq.client.errors import ClientError
 from skipmq.client.outcomes import Backoff
 from skipmq.client.queue import Queue
+from skipmq.client.values import check_count, check_seconds
 
 _LONGEST_VISIBILITY = 43_200
 
@@ -30,12 +31,14 @@ class Options:
     def __post_init__(self) -> None:
         for name, least in {"concurrency": 1, "visibility": 1, "attempts": 1, "batch": 1}.items():
             value = getattr(self, name)
-            if value is not None and value < least:
-                raise ClientError(f"{name}={value} is too little: {least} is the least")
+            if value is not None or name in ("concurrency", "visibility"):
+                check_count(name, value, least)
         if self.visibility > _LONGEST_VISIBILITY:
             raise ClientError(f"visibility={self.visibility} is more than 12 hours")
         if self.seconds is not None and self.batch is None:
             raise ClientError("seconds is how long to wait for a batch: say batch too")
+        if self.seconds is not None:
+            check_seconds("seconds", self.seconds)
 
 
 @dataclass(frozen=True, slots=True)

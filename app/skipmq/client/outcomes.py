@@ -4,6 +4,8 @@ import math
 import random
 from dataclasses import dataclass
 
+from skipmq.client.values import check_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
@@ -16,6 +18,10 @@ class Backoff:
     first: float
     most: float
 
+    def __post_init__(self) -> None:
+        check_seconds("first", self.first)
+        check_seconds("most", self.most)
+
     def seconds(self, receives: int) -> int:
         """Return for how long to hide a message that was received so often."""
         delay = min(self.most, self.first * 2.0 ** min(receives - 1, 64))
@@ -26,10 +32,13 @@ class Retry(Exception):  # noqa: N818 - an outcome.
     """Raised by a handler: roll back, and try again after some seconds.
 
     Without `after` it is tried again after the consumer's back-off, as after any other error.
+    Raises ClientError for an `after` that is no number of seconds.
     """
 
     def __init__(self, reason: str = "", *, after: float | None = None) -> None:
         super().__init__(reason)
+        if after is not None:
+            check_seconds("after", after, -math.inf)
         self.after = after
 
     @staticmethod

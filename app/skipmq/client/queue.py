@@ -10,12 +10,21 @@ from skipmq.client import attributes as message_attributes
 from skipmq.client import bodies, statements, tracing, transactions
 from skipmq.client.errors import ClientError, explained
 from skipmq.client.sending import Sending, is_url, send
+from skipmq.client.values import check_count, check_text
 
 T = TypeVar("T")
 # Messages of one statement.
 _CHUNK = 500
 
 Attributes = Mapping[str, message_attributes.Value]
+
+
+def _check_delay(delay: Any) -> None:
+    check_count("delay", delay, 0)
+    if delay > limits.DELAY_SECONDS:
+        raise ClientError(
+            f"delay={delay} is too much: DelaySeconds must be >= 0 and <= {limits.DELAY_SECONDS}"
+        )
 
 
 class Queue(Generic[T]):
@@ -52,6 +61,10 @@ class Queue(Generic[T]):
         `region` it is in those that a connection has set, `skipmq.account` and `skipmq.region`, or
         in 000000000000 and us-east-1.
         """
+        place = {"name": name, "account": account, "region": region}
+        for what, given in place.items():
+            if given is not None or what == "name":
+                check_text(f"the {what} of a queue", given)
         try:
             named = names.parse(name)
         except names.QueueNameError as error:
@@ -158,7 +171,16 @@ class Queue(Generic[T]):
         deduplication_ids: Sequence[str | None] | None,
     ) -> Iterator[Sending]:
         """Give the messages in parts; raise ClientError for what the queue cannot have."""
-        typed = message_attributes.typed(attributes or {})
+        typed = message_attributes.typed({} if attributes is None else attributes)
+        if delay is not None:
+            _check_delay(delay)
+        if group is not None:
+            check_text("group", group)
+        if isinstance(deduplication_ids, str):
+            raise ClientError("deduplication_ids is a text: write a list with one for each body")
+        for given in deduplication_ids or ():
+            if given is not None:
+                check_text("a deduplication id", given)
         if not self.fifo and any(deduplication_ids or ()):
             raise ClientError(
                 f"{self.name!r} is a standard queue, which does not deduplicate: leave the"
@@ -191,7 +213,15 @@ class Queue(Generic[T]):
 
     def _encoded(self, value: T) -> str:
         bodies.check(value, self.type, self.name)
-        body = self.codec.encode(value)
+        try:
+            body = self.codec.encode(value)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            reason = str(error).partition("\n")[0]
+            raise ClientError(
+                f"a {bodies.shown(type(value))} cannot be a body of {self.name!r} ({reason}): send"
+                " what has a JSON"
+            ) from error
+        check_text("the body", body)
         bodies.check_size(body)
         return body
 

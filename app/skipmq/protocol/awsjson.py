@@ -95,7 +95,9 @@ def _check_texts(body: bytes) -> None:
         raise errors.SerializationException(f"A request can have at most {_MAXIMUM_TEXTS} texts.")
 
 
-def _message(error: msgspec.ValidationError, decoder: msgspec.json.Decoder, body: bytes) -> str:
+def _message(
+    error: msgspec.ValidationError, decoder: msgspec.json.Decoder[Any], body: bytes
+) -> str:
     """Return the error message of the decoder.
 
     For a number that no float can be it is that for a smaller number, which says what it expected.

@@ -48,6 +48,7 @@ def application() -> flask.Flask:
     logs.configure(settings)
     schema.check(settings.database_url)
     schema.check_partitions(settings.database_url)
+    schema.warn_of_surplus_rights(settings.database_url)
     traces = tracing(settings, str(os.getpid()))
     metrics = Metrics(janitor=True)
     loop = asyncio.new_event_loop()

@@ -17,6 +17,7 @@ declare
   v_from timestamptz;
   v_to timestamptz;
   v_count integer := 0;
+  v_role text;
 begin
   perform skipmq.hold_job('create_history_partitions', true);
   for v_day in select v_today + n from generate_series(0, p_days) n loop
@@ -25,6 +26,14 @@ begin
     v_from := v_day::timestamp at time zone 'UTC';
     v_to := (v_day + 1)::timestamp at time zone 'UTC';
     execute format('create table skipmq.%I (like skipmq.history including all)', v_name);
+    -- Default privileges of the owner are for its other tables.
+    for v_role in
+      select distinct case when a.grantee = 0 then 'public' else a.grantee::regrole::text end
+      from pg_class c cross join lateral aclexplode(c.relacl) a
+      where c.oid = to_regclass('skipmq.' || v_name) and a.grantee <> c.relowner
+    loop
+      execute format('revoke all on skipmq.%I from %s cascade', v_name, v_role);
+    end loop;
     lock table skipmq.history_default in access exclusive mode;
     execute format(
       'with caught as (

@@ -77,7 +77,9 @@ def _database(settings: Settings, findings: _Findings) -> str:
     version = state.server_version
     findings.examine("schema", lambda: f"at {schema.check(url).found}")
     partitions = schema.partitions(url) if schema.is_router(url) else []
-    # A router has no tables, and no roles but those of its clients.
+    if partitions:
+        # A router has no tables, and no roles but those of its clients.
+        findings.examine("roles of the router", lambda: _surplus(url))
     for number, part in enumerate(partitions or [url]):
         suffix = f" of partition {number}" if partitions else ""
         findings.examine(f"roles{suffix}", partial(_roles, part))
@@ -90,16 +92,23 @@ def _database(settings: Settings, findings: _Findings) -> str:
 
 
 def _roles(url: str) -> str:
-    missing = rights.missing(url)
-    if not missing:
-        return "all roles and rights are present"
-    what = "; ".join(right.what for right in missing)
-    if all(right.by_owner for right in missing):
+    found = [*rights.missing(url), *rights.surplus(url)]
+    if not found:
+        return "all roles and rights are present, and no others"
+    what = "; ".join(right.what for right in found)
+    if all(right.by_owner for right in found):
         raise SchemaError(f"{what}: run `skipmq migrate` as the schema's owner")
     raise SchemaError(
         f"{what}: run the SQL of `skipmq migrate --print-sql` as an administrator, then `skipmq"
         " migrate` as the owner"
     )
+
+
+def _surplus(router: str) -> str:
+    if found := rights.surplus(router):
+        statements = "; ".join(f"{right.what}: {right.statement}" for right in found)
+        raise SchemaError(f"{statements}; or run `skipmq partitions init` again")
+    return "no others than a router gives"
 
 
 def _broker(settings: Settings, url: str) -> str:

@@ -7,7 +7,7 @@ import click
 from skipmq.cli.environment import configuration, open_server, running_database
 from skipmq.cli.output import err, out
 from skipmq.database import rights, schema
-from skipmq.database.rights import Missing
+from skipmq.database.rights import Finding
 from skipmq.database.schema import State
 from skipmq.terminal import visible
 
@@ -23,8 +23,9 @@ from skipmq.terminal import visible
 def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
     """Migrate the database's schema to this release. Run it as the owner of the schema.
 
-    Every run applies the roles' rights again. Rights that the owner cannot grant are listed with
-    the SQL for an administrator of the server:
+    Every run applies the roles' rights again, and revokes others on SkipMQ's objects: a role that
+    reads is a member of skipmq_reader. Rights that the owner cannot change are listed with the SQL
+    for an administrator of the server:
 
     \b
       skipmq migrate --print-sql | psql -U postgres -d skipmq
@@ -35,56 +36,66 @@ def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
     settings = configuration().settings
     if print_sql:
         url, _ = running_database(settings)
-        click.echo(rights.script(rights.missing(url)), nl=False)
+        click.echo(rights.script([*rights.missing(url), *rights.surplus(url)]), nl=False)
         return
     if dry_run:
         url, _ = running_database(settings)
         before, migrations = schema.plan(url)
-        missing = rights.missing(url)
+        missing, surplus = rights.missing(url), rights.surplus(url)
+        revoked = [right for right in surplus if right.by_owner]
     else:
         with open_server(settings) as url, err.status("migrating"):
             before, migrations = schema.plan(url)
+            found = rights.surplus(url)
             schema.migrate(url)
-            missing = rights.missing(url)
+            missing, surplus = rights.missing(url), rights.surplus(url)
+            revoked = [right for right in found if right not in surplus]
     if as_json:
-        click.echo(json.dumps(_report(before, migrations, missing), indent=2))
+        click.echo(json.dumps(_report(before, migrations, missing, surplus), indent=2))
         return
     for name in migrations:
         out.print(f"{'would migrate' if dry_run else 'migrated'} to {name}")
     if not migrations:
         out.print(f"the schema is at {before.found}: nothing to do")
-    _print_missing(missing, dry_run=dry_run)
+    for right in revoked:
+        verb = "would revoke" if dry_run else "revoked"
+        out.print(escape(f"{verb}: {right.what} ({right.loss})"))
+    _print_findings(missing, surplus, dry_run=dry_run)
 
 
-def _report(before: State, migrations: list[str], missing: list[Missing]) -> dict[str, object]:
+def _report(
+    before: State, migrations: list[str], missing: list[Finding], surplus: list[Finding]
+) -> dict[str, object]:
     return {
         "from": before.found,
         "to": migrations[-1] if migrations else before.found,
         "migrations": migrations,
-        "missing": [
-            {
-                "what": right.what,
-                "consequence": right.loss,
-                "sql": right.statement,
-                "by": "owner" if right.by_owner else "administrator",
-            }
-            for right in missing
-        ],
+        "missing": [_described(right) for right in missing],
+        "surplus": [_described(right) for right in surplus],
     }
 
 
-def _print_missing(missing: list[Missing], *, dry_run: bool) -> None:
+def _described(right: Finding) -> dict[str, object]:
+    return {
+        "what": right.what,
+        "consequence": right.loss,
+        "sql": right.statement,
+        "by": "owner" if right.by_owner else "administrator",
+    }
+
+
+def _print_findings(missing: list[Finding], surplus: list[Finding], *, dry_run: bool) -> None:
     for right in missing:
         if right.by_owner:
             out.print(f"would fix: {right.what}" if dry_run else f"still missing: {right.what}")
-    if any(not right.by_owner for right in missing):
+    if any(not right.by_owner for right in (*missing, *surplus)):
         click.echo(
             visible(
-                "skipmq: roles or rights are missing that only an administrator can create:\n"
-                + rights.script(missing)
+                "skipmq: roles or rights that only an administrator can correct:\n"
+                + rights.script([*missing, *surplus])
             ),
             err=True,
             nl=False,
         )
-    elif not missing:
+    elif not missing and (not surplus or not dry_run):
         out.print("all roles and rights are present")

@@ -163,6 +163,7 @@ def _serve(
 
     schema.check(url)
     schema.check_partitions(url)
+    schema.warn_of_surplus_rights(url)
     declared.declare_queues(settings, url)
     serve.run(
         *(settings, address, url, own, is_ready),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from skipmq.folders import folder
 
-__all__ = ["first_migration", "folder", "missing", "roles", "sql_in_order"]
+__all__ = ["first_migration", "folder", "missing", "roles", "sql_in_order", "surplus"]
 
 
 def sql_in_order() -> list[Path]:
@@ -34,3 +34,8 @@ def roles() -> Path:
 def missing() -> Path:
     """Return the SQL file whose query lists missing roles and rights."""
     return folder("sql") / "missing.sql"
+
+
+def surplus() -> Path:
+    """Return the SQL file whose query lists rights beyond those of roles.sql."""
+    return folder("sql") / "surplus.sql"

@@ -1,8 +1,11 @@
-"""Missing roles and rights, and the SQL with which an administrator creates them."""
+"""Missing and surplus roles and rights, and the SQL with which an administrator corrects them."""
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -33,10 +36,10 @@ _NAME = re.compile(r"skipmq\.(\w+)\(")
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A missing role or right, what fails without it, and the statement that creates it.
+class Finding:
+    """A missing or surplus role or right, its consequence, and the statement that corrects it.
 
-    `by_owner`: the owner's next `skipmq migrate` creates it; otherwise only an administrator can.
+    `by_owner`: the owner's next `skipmq migrate` corrects it; otherwise only an administrator can.
     """
 
     what: str
@@ -45,25 +48,46 @@ class Missing:
     by_owner: bool
 
 
-def missing(url: str) -> list[Missing]:
+def missing(url: str) -> list[Finding]:
     """Return the missing roles and rights of a database, in the order in which to create them.
 
     Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
     """
+    return _find(url, files.missing())
+
+
+def surplus(url: str) -> list[Finding]:
+    """Return the rights that roles have on SkipMQ's objects and that SkipMQ does not give them.
+
+    Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
+    """
+    return _find(url, files.surplus())
+
+
+def revoke_surplus(connection: psycopg.Connection[Any]) -> None:
+    """Revoke, in the transaction, the rights that SkipMQ does not give; skip another owner's."""
+    for finding in _findings(connection, files.surplus()):
+        assert finding.statement is not None
+        with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
+            connection.execute(finding.statement.encode())
+
+
+def _find(url: str, query: Path) -> list[Finding]:
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        return _findings(connection, query)
+
+
+def _findings(connection: psycopg.Connection[Any], query: Path) -> list[Finding]:
     granted = files.roles().read_text(encoding="utf-8")
     lists = [
         [name for found in pattern.findall(granted) for name in _NAME.findall(found)]
         for pattern in (_INTERNAL, _APPLICATION)
     ]
-    query = files.missing().read_bytes()
-    with (
-        psycopg.connect(url, autocommit=True, connect_timeout=5) as connection,
-        psycopg.RawCursor(connection) as cursor,
-    ):
-        return [Missing(*row) for row in cursor.execute(query, lists).fetchall()]
+    with psycopg.RawCursor(connection) as cursor:
+        return [Finding(*row) for row in cursor.execute(query.read_bytes(), lists).fetchall()]
 
 
-def script(rights: Sequence[Missing]) -> str:
+def script(rights: Sequence[Finding]) -> str:
     """Return the SQL for an administrator: a transaction, or a comment if nothing is missing."""
     statements = [right for right in rights if not right.by_owner]
     if not statements:

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
-from skipmq.database import address, files, pooler
+from skipmq.database import address, files, pooler, rights
 from skipmq.database.connection import parameters
 from skipmq.database.partitions import partition_urls
+from skipmq.telemetry.logs import log
 
 OLDEST_SERVER, FIRST_UNTESTED_SERVER = 150000, 190000
 # An advisory lock: "SkipMQ" in ASCII.
@@ -132,6 +134,25 @@ def check_partitions(url: str) -> None:
             )
 
 
+def warn_of_surplus_rights(url: str) -> None:
+    """Log the rights that roles have beyond those that SkipMQ gives, of each partition too.
+
+    A partition that is unavailable is left out. Raises psycopg.OperationalError when the database
+    is unavailable.
+    """
+    found = rights.surplus(url)
+    for partition in partitions(url):
+        with suppress(psycopg.OperationalError):
+            found += rights.surplus(partition)
+    for right in found:
+        log.warning(
+            "a right that SkipMQ does not give; `skipmq migrate` revokes it",
+            right=right.what,
+            consequence=right.loss,
+            statement=right.statement,
+        )
+
+
 def partitions(url: str) -> list[str]:
     """Return the addresses of a router's partitions; none where the database is no router.
 
@@ -251,6 +272,7 @@ def _install(url: str, revision: str) -> bool:
         sql = [_VERSION_TABLE.format(revision).encode()]
         sql += [file.read_bytes() for file in files.sql_in_order()]
         connection.execute(b"".join(sql))
+        rights.revoke_surplus(connection)
     return True
 
 
@@ -309,8 +331,12 @@ def lock(connection: psycopg.Connection[Any]) -> None:
 
 
 def grant(connection: psycopg.Connection[Any]) -> None:
-    """Create the roles, if the owner may, and grant them the rights in sql/roles.sql."""
+    """Create the roles, if the owner may, and give them the rights in sql/roles.sql, and no others.
+
+    Raises psycopg.errors.InsufficientPrivilege where another role owns the schema.
+    """
     connection.execute(files.roles().read_bytes())
+    rights.revoke_surplus(connection)
 
 
 def _revisions() -> list[str]:

@@ -90,9 +90,9 @@ grouped as (
   group by s.kind, s.space, s.grantee, s.is_given, s.privileges, case when s.kind = 'default' then (s.shown, s.object) end
 )
 select
-  format('%s may %s%s on %s',
+  format('%s %s %s on %s',
     case g.grantee when 'public' then 'every role' else 'role ' || g.grantee end,
-    case when g.is_given then 'grant ' end, g.privileges,
+    case when g.is_given then 'may grant' else 'has' end, g.privileges,
     case
       when g.kind = 'default' then format('new %s of %s in schema %s', g.object, g.shown, g.space)
       when g.number = 1 then format('%s %s', g.kind, g.shown)

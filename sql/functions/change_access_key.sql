@@ -3,7 +3,7 @@
 -- Locks, in order: the access key, the row of the cluster.
 -- Raises: SQ010 when the key does not exist.
 -- Relies on index: access_key_pkey.
--- Routed: to each partition.
+-- Routed: not: commands run it on each partition itself.
 --
 -- Not granted to nodes.
 create function skipmq.change_access_key(

@@ -4,7 +4,7 @@
 -- Raises: 23505 when the key id exists, 23514 for an invalid account or name, SQ010 when the parent does not exist, is
 --   disabled, has expired or is temporary.
 -- Relies on index: access_key_pkey.
--- Routed: to each partition.
+-- Routed: not: commands run it on each partition itself.
 --
 -- A key without a name is a user named by the key id; one without rights has the role admin. Temporary credentials have
 -- the name and rights of their parent. Not granted to nodes.

@@ -4,7 +4,7 @@
 -- Locks, in order: the access key, the row of the cluster.
 -- Raises: nothing.
 -- Relies on index: access_key_pkey.
--- Routed: to each partition.
+-- Routed: not: commands run it on each partition itself.
 --
 -- Not granted to nodes.
 create function skipmq.reencrypt_access_key(p_key_id text, p_old bytea, p_secret bytea, p_master_key_id text)

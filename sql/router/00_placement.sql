@@ -11,7 +11,9 @@ create table skipmq_router.map (
   one boolean primary key default true check (one),
   partitions integer not null check (partitions between 1 and 64),
   homes integer not null check (homes between 1 and partitions),
-  map_id uuid not null
+  map_id uuid not null,
+  -- The role of the schema's owner in the partitions, for commands; null for that of the command's user.
+  owner text
 );
 grant select on skipmq_router.map to skipmq_node;
 

@@ -102,23 +102,23 @@ def test_default_privileges_do_not_reach_the_janitors_partitions(administrator: 
     [
         (
             "grant all on all tables in schema skipmq to shopx",
-            "role shopx may delete, insert, ",
+            "role shopx has delete, insert, ",
         ),
         (
             "grant select on skipmq.message to public",
-            "every role may select on table skipmq.message",
+            "every role has select on table skipmq.message",
         ),
         (
             "grant select (body, id) on skipmq.message to shopx",
-            "role shopx may select (body), select (id) on table skipmq.message",
+            "role shopx has select (body), select (id) on table skipmq.message",
         ),
         (
             "grant usage on sequence skipmq.queue_id_seq to shopx with grant option",
-            "role shopx may usage on sequence skipmq.queue_id_seq",
+            "role shopx has usage on sequence skipmq.queue_id_seq",
         ),
         (
             "grant execute on function skipmq.settle to skipmq_node",
-            "role skipmq_node may execute on routine skipmq.settle(tid[],text)",
+            "role skipmq_node has execute on routine skipmq.settle(tid[],text)",
         ),
         (
             "grant execute on function skipmq.clock to skipmq_node with grant option;"
@@ -127,15 +127,15 @@ def test_default_privileges_do_not_reach_the_janitors_partitions(administrator: 
         ),
         (
             "grant insert on skipmq.alembic_version to skipmq_node",
-            "role skipmq_node may insert on table skipmq.alembic_version",
+            "role skipmq_node has insert on table skipmq.alembic_version",
         ),
         (
             "grant create, usage on schema skipmq to shopx",
-            "role shopx may create, usage on schema skipmq",
+            "role shopx has create, usage on schema skipmq",
         ),
         (
             "grant usage on schema skipmq to skipmq_reader",
-            "role skipmq_reader may usage on schema skipmq",
+            "role skipmq_reader has usage on schema skipmq",
         ),
         (
             "grant select on all tables in schema skipmq_views to shopx",
@@ -143,11 +143,11 @@ def test_default_privileges_do_not_reach_the_janitors_partitions(administrator: 
         ),
         (
             'create role "Odd one"; grant select on skipmq_views.queue to "Odd one"',
-            'role "Odd one" may select on table skipmq_views.queue',
+            'role "Odd one" has select on table skipmq_views.queue',
         ),
         (
             "alter default privileges in schema skipmq grant select on tables to shopx",
-            "role shopx may select on new tables of postgres in schema skipmq",
+            "role shopx has select on new tables of postgres in schema skipmq",
         ),
     ],
 )
@@ -226,7 +226,7 @@ def test_restored_database_has_its_surplus_named(
     before = rights.surplus(restored)
     schema.migrate(restored)
 
-    assert "role shopx may delete, insert, select, update on" in "; ".join(r.what for r in before)
+    assert "role shopx has delete, insert, select, update on" in "; ".join(r.what for r in before)
     assert rights.surplus(restored) == []
 
 
@@ -237,4 +237,4 @@ def test_node_that_starts_names_what_is_too_much(database: str) -> None:
     with NodeProcess(database_url=as_node(database)) as node:
         node.ready()
 
-    assert "every role may select on table skipmq.receipt_key" in node.log
+    assert "every role has select on table skipmq.receipt_key" in node.log

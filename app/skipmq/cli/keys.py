@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from functools import cache
 from typing import IO, Any, TypeVar
 
 import click
@@ -88,9 +89,16 @@ def _run(
     *,
     create: bool = False,
 ) -> T:
-    """Run an operation on the stored keys as the schema's owner."""
+    """Run an operation on the stored keys as the schema's owner, behind a router in each partition.
+
+    Keys are the same in all partitions: the operation stores what it was given.
+    """
     return run_as_owner(
-        "keys", lambda database: operation(AccessKeys(database)), settings, create=create
+        "keys",
+        lambda database: operation(AccessKeys(database)),
+        settings,
+        create=create,
+        everywhere=True,
     )
 
 
@@ -131,7 +139,10 @@ def keys_create(
         )
     rights = _rights(role, queues, policy)
     master, new = _master(settings), new_credentials()
-    _run(lambda stored: _store(stored, master, new, account, name, rights), settings, create=True)
+    encrypted = master.encrypt(new.key_id, new.secret)
+    _run(
+        lambda stored: _store(stored, new, encrypted, account, name, rights), settings, create=True
+    )
     return _shown(new, {"account": account})
 
 
@@ -169,13 +180,14 @@ def keys_permit(
 def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
     """Create a replacement for KEY_ID, which expires after the overlap."""
     settings = configuration().settings
-    master, new = _master(settings), new_credentials()
+    new = new_credentials()
+    encrypted = _master(settings).encrypt(new.key_id, new.secret)
 
     async def rotate(stored: AccessKeys) -> str:
         old = await _find(stored, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
-        await _store(stored, master, new, old.account, old.name, old.rights)
+        await _store(stored, new, encrypted, old.account, old.name, old.rights)
         await stored.change(key_id, lifetime=overlap)
         return old.account
 
@@ -218,7 +230,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
 @printing_json
 def keys_list() -> tuple[Any, Any]:
     """List access keys, without their secrets."""
-    stored_keys = _run(lambda stored: stored.all())
+    stored_keys = run_as_owner("keys", lambda database: AccessKeys(database).all())
     rows = [
         {
             "access_key_id": key.id,
@@ -283,6 +295,8 @@ def keys_rotate_master() -> tuple[Any, Any]:
     """
     settings = configuration().settings
     master = _master(settings)
+    # Of each key once, for all partitions.
+    encrypt = cache(master.encrypt)
 
     async def reencrypt(stored: AccessKeys) -> tuple[int, list[str]]:
         done, foreign = 0, []
@@ -293,7 +307,7 @@ def keys_rotate_master() -> tuple[Any, Any]:
             if secret is None:
                 foreign.append(key.id)
                 continue
-            new = master.encrypt(key.id, secret)
+            new = encrypt(key.id, secret)
             done += await stored.reencrypt(key.id, key.secret, new.secret, new.master_key_id)
         return done, foreign
 
@@ -319,13 +333,12 @@ def keys_rotate_receipts() -> tuple[Any, Any]:
 
 async def _store(  # noqa: PLR0917 - the columns of a key.
     stored: AccessKeys,
-    master: MasterKeys,
     new: Credentials,
+    encrypted: Encrypted,
     account: str,
     name: str | None,
     rights: str | None,
 ) -> None:
-    encrypted = master.encrypt(new.key_id, new.secret)
     await stored.create(
         new.key_id,
         account=account,

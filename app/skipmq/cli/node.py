@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from skipmq import errors
+from skipmq import errors, partitions
 from skipmq.cli import local
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
@@ -25,11 +25,13 @@ def run_as_owner(
     settings: Settings | None = None,
     *,
     create: bool = False,
+    everywhere: bool = False,
 ) -> T:
     """Run an operation on the database as the schema's owner, and return its result.
 
-    With `create`, an embedded database is created if missing. Raises click.ClickException if the
-    role of the URL lacks the privilege.
+    With `create`, an embedded database is created if missing. With `everywhere`, behind a router it
+    runs on each partition, also after one that failed, and must do the same in each. Raises
+    click.ClickException if the role of the URL lacks the privilege.
     """
 
     async def run(url: str) -> T:
@@ -42,11 +44,22 @@ def run_as_owner(
     with open_database(settings or configuration().settings, create=create) as (url, _):
         try:
             schema.check(url)
-            return asyncio.run(run(url))
+            if not everywhere or not schema.is_router(url):
+                return asyncio.run(run(url))
+            return asyncio.run(_on_each(partitions.owner_urls(url)[0], run))
         except InsufficientPrivilege as error:
             raise _refused(error.diag.message_primary, error.diag.message_hint) from error
         except errors.InsufficientPrivilege as error:
             raise _refused(error.reason, error.remedy) from error
+
+
+async def _on_each(urls: list[str], run: Callable[[str], Awaitable[T]]) -> T:
+    done = await asyncio.gather(*map(run, urls), return_exceptions=True)
+    for result in done:
+        if isinstance(result, BaseException):
+            raise result
+    result: T = done[0]  # type: ignore[assignment]
+    return result
 
 
 def _refused(reason: str | None, remedy: str | None) -> click.ClickException:

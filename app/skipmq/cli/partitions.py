@@ -51,6 +51,8 @@ def init(router: str, urls: tuple[str, ...], node_password_file: Path | None) ->
     try:
         for url in (router, *urls):
             address.parameters(url)
+        for url in urls:
+            partitions.check_secrets(url)
     except address.AddressError as error:
         raise ConfigError([str(error)]) from error
     with err.status("making partitions"):
@@ -86,10 +88,13 @@ def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
     """Add partitions, empty databases, to those of a router.
 
     New queues go there too; `rebalance` moves queues that exist. Run it for one router after the
-    other, with the same partitions: nodes may use both meanwhile.
+    other, with the same partitions: nodes may use both meanwhile. A password of the owner comes
+    from PGPASSWORD or PGPASSFILE.
     """
     if not urls:
         raise click.UsageError("give the new partitions: --partition URL")
+    for url in urls:
+        partitions.check_secrets(url)
     present = _router_map(router)
     whole = partitions.grown(present, len(urls))
     known, password = partitions.owner_urls(router)
@@ -108,7 +113,10 @@ def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
 @_router
 @printing_json
 def rebalance_plan(router: str) -> tuple[Any, Any]:
-    """List the queues that `rebalance` would move, with their numbers of messages."""
+    """List the queues that `rebalance` would move, with their numbers of messages.
+
+    A password of the partitions' owner comes from PGPASSWORD or PGPASSFILE.
+    """
     whole = _router_map(router)
     moves = partitions.plan(partitions.owner_urls(router)[0], whole)
     table = Table("Queues", "From", "To", "Messages", box=None, pad_edge=False)
@@ -142,7 +150,8 @@ def rebalance(router: str, limit: int | None, wait: float) -> tuple[Any, Any]:
     """Move queues with their messages to the partitions that their names choose.
 
     Requests for a queue wait while it is moved; messages, receipt handles and the order of groups
-    are kept. An interrupted move is continued. Queues that cannot be moved stay, and are listed.
+    are kept. An interrupted move is continued. Queues that cannot be moved stay, and are listed. A
+    password of the partitions' owner comes from PGPASSWORD or PGPASSFILE.
     """
     whole = _router_map(router)
     urls = partitions.owner_urls(router)[0]
@@ -198,8 +207,8 @@ def list_(router: str) -> tuple[Any, Any]:
 def doctor(router: str, urls: tuple[str, ...], *, as_json: bool) -> None:
     """Check a router and its partitions; exit with 1 where something is wrong.
 
-    Partitions are checked as the schema's owner at the addresses given, without them at the
-    router's own, with the user and password that it was made with.
+    Partitions are checked as the schema's owner: at the addresses given, or at the router's own,
+    with a password from PGPASSWORD or PGPASSFILE.
     """
     found = partitions.problems(router, list(urls) or None)
     if as_json:

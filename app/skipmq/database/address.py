@@ -15,6 +15,8 @@ from skipmq.config import ConfigError, Configuration
 _SETTINGS = ("database_url", "analytics_url")
 # libpq marks what a form should not show.
 _SECRET = {option.keyword.decode() for option in Conninfo.get_defaults() if option.dispchar == b"*"}
+# What a password is derived to, which serves as well.
+_SECRET |= {"scram_client_key", "scram_server_key"}
 _PORT = re.compile("[0-9]{0,5}")
 _LAST_PORT = 65_535
 _ADVICE = (
@@ -48,6 +50,11 @@ def parameters(address: str) -> dict[str, str]:
     ):
         raise AddressError("part of its password would be parsed as another parameter")
     return given
+
+
+def secrets(address: str) -> set[str]:
+    """Return the names of the parameters in an address that are secret; raise AddressError."""
+    return parameters(address).keys() & _SECRET
 
 
 def _is_port(text: str) -> bool:

@@ -44,8 +44,7 @@ class Problem:
 def problems(router: str, partitions: list[str] | None = None) -> list[Problem]:
     """Return what is wrong with a router and its partitions.
 
-    `partitions` are addresses as the schema's owner; without them those with which the router was
-    made are used, which only superusers may read.
+    `partitions` are addresses as the schema's owner, by default those that the router has.
     Raises MapError where the database is no router, psycopg.OperationalError where it is
     unavailable.
     """

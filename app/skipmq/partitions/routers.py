@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg import sql
 
-from skipmq.database import address, files, schema
+from skipmq.database import address, files, rights, schema
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.partitions import keys, routing
 
@@ -28,6 +28,11 @@ _PARAMETERS = {
     "options": "-c lock_timeout=1s -c statement_timeout=0 -c idle_session_timeout=0"
     " -c idle_in_transaction_session_timeout=0 -c timezone=UTC",
 }
+_IS_SUPERUSER = "select rolsuper from pg_roles where rolname = current_user"
+_NODE_LOGIN = """
+select o.option_value from pg_user_mappings m, pg_options_to_table(m.umoptions) o
+where m.srvname = 'skipmq' and m.usename = 'skipmq_router' and o.option_name = 'password'
+"""
 _ADDRESSES = "select addresses from skipmq.partition_map()"
 _SIGNATURES: LiteralString = """
 select
@@ -49,8 +54,7 @@ select
       jsonb_build_array(quote_ident(a.name), format_type(a.type, null)) order by a.place)
     from unnest(p.proargnames, p.proargmodes, p.proallargtypes)
       with ordinality a (name, mode, type, place)
-    where a.mode in ('t', 'o')), '[]'),
-  has_function_privilege('skipmq_node', p.oid, 'execute')
+    where a.mode in ('t', 'o')), '[]')
 from pg_proc p
 where p.pronamespace = 'skipmq'::regnamespace
 """
@@ -132,19 +136,17 @@ def partition_urls(router: str) -> list[str]:
 def owner_urls(router: str) -> tuple[list[str], str]:
     """Return the addresses of a router's partitions as their owner, and the nodes' password.
 
-    `router` is a superuser's address, the one with which the router was made. Raises MapError.
+    `router` is a superuser's address. The owner's password is not stored: libpq reads it from
+    PGPASSWORD or PGPASSFILE. Raises MapError for another user.
     """
     with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
-        rows = connection.execute(
-            "select usename, pg_options_to_table(umoptions) from pg_user_mappings"
-            " where srvname = 'skipmq' and usename in (current_user, 'skipmq_node')"
-        ).fetchall()
-    owner = {option[0]: option[1] for user, option in rows if user != "skipmq_node"}
-    if not owner:
-        raise MapError(f"{address.shown(router)} was made by another user: use that one's address")
-    node = {option[0]: option[1] for user, option in rows if user == "skipmq_node"}
-    urls = [psycopg.conninfo.make_conninfo(url, **owner) for url in partition_urls(router)]
-    return urls, node.get("password", "")
+        if not _one(connection.execute(_IS_SUPERUSER).fetchone())[0]:
+            raise MapError(f"{address.shown(router)} is no superuser's address")
+        owner = _one(connection.execute("select owner from skipmq_router.map").fetchone())[0]
+        row = connection.execute(_NODE_LOGIN).fetchone()
+    user = {"user": owner} if owner else {}
+    urls = [psycopg.conninfo.make_conninfo(url, **user) for url in partition_urls(router)]
+    return urls, row[0] if row else ""
 
 
 def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
@@ -233,8 +235,12 @@ def install(
         for file in sorted((files.folder("sql") / "router").glob("*.sql")):
             connection.execute(file.read_bytes())
         connection.execute(
-            "insert into skipmq_router.map (partitions, homes, map_id) values (%s, %s, %s)",
-            (whole.partitions, whole.homes, whole.map_id),
+            "insert into skipmq_router.map (partitions, homes, map_id, owner)"
+            " values (%s, %s, %s, %s)",
+            (
+                *(whole.partitions, whole.homes, whole.map_id),
+                address.parameters(partitions[0]).get("user"),
+            ),
         )
         made = _functions(signatures)
         for function in made.values():
@@ -243,10 +249,7 @@ def install(
         connection.execute(_REVISION)
         connection.execute("insert into skipmq.alembic_version values (%s)", (state.found,))
         connection.execute(_GRANTS)
-        for name in made:
-            if not signatures[name].is_for_nodes:
-                revoked = sql.SQL("revoke execute on routine skipmq.{} from skipmq_node")
-                connection.execute(revoked.format(sql.Identifier(name)))
+        rights.revoke_surplus(connection)
 
 
 # The revision of the partitions' schema, which nodes check when they start.
@@ -260,15 +263,34 @@ grant select on skipmq.alembic_version to skipmq_node;
 grant usage on schema skipmq, skipmq_router to skipmq_reader;
 grant execute on function skipmq.partition_map() to skipmq_reader;
 grant select on skipmq_router.map, skipmq.alembic_version to skipmq_reader;
+-- Only who has a mapping can connect to partitions, and could change it: a role as which nobody
+-- logs in. What these functions evaluate is found without the caller's search_path.
+do $$
+declare
+  v_function regprocedure;
+begin
+  for v_function in
+    select p.oid from pg_proc p join pg_language l on l.oid = p.prolang
+    where l.lanname = 'plproxy'
+      and p.pronamespace in ('skipmq'::regnamespace, 'skipmq_router'::regnamespace)
+  loop
+    execute format('alter function %s owner to skipmq_router', v_function);
+    execute format('alter function %s security definer set search_path = pg_catalog, pg_temp',
+      v_function);
+  end loop;
+end $$;
 """
 _ROLES = """
 do $$
 declare
   v_role text;
+  v_login text;
 begin
-  foreach v_role in array array['skipmq_node', 'skipmq_reader'] loop
+  for v_role, v_login in
+    values ('skipmq_node', 'login'), ('skipmq_reader', 'login'), ('skipmq_router', 'nologin')
+  loop
     begin
-      execute format('create role %I login', v_role);
+      execute format('create role %I %s', v_role, v_login);
     exception
       when duplicate_object then
         null;
@@ -298,7 +320,7 @@ def _extension(connection: psycopg.Connection[Any]) -> None:
 def _server(
     connection: psycopg.Connection[Any], partitions: Sequence[str], node_password: str
 ) -> None:
-    """Create the list of partitions, with the users as which the router connects to them."""
+    """Create the list of partitions, with the user as which the router connects to them."""
     connection.execute(_ROLES)
     if node_password:
         # Encrypted here, so that the server's log cannot have it.
@@ -319,26 +341,28 @@ def _server(
             sql.SQL(", ").join([sql.SQL("modular_mapping '1'"), *options])
         )
     )
-    connection.execute("grant usage on foreign server skipmq to skipmq_node")
-    owner = address.parameters(partitions[0])
-    _mapping(connection, sql.SQL("current_user"), owner.get("user", ""), owner.get("password", ""))
-    _mapping(connection, sql.Identifier("skipmq_node"), "skipmq_node", node_password)
-
-
-def _mapping(
-    connection: psycopg.Connection[Any], role: sql.Composable, user: str, password: str
-) -> None:
-    options = {"user": user, "password": password}
-    given = [
-        sql.SQL("{} {}").format(sql.Identifier(name), sql.Literal(value))
-        for name, value in options.items()
-        if value
-    ]
+    connection.execute("grant usage on foreign server skipmq to skipmq_router")
     connection.execute(
-        sql.SQL("create user mapping for {} server skipmq options ({})").format(
-            role, sql.SQL(", ").join(given)
+        sql.SQL(
+            "create user mapping for skipmq_router server skipmq options (user 'skipmq_node'{})"
+        ).format(
+            sql.SQL(", password {}").format(sql.Literal(node_password))
+            if node_password
+            else sql.SQL("")
         )
     )
+
+
+def check_secrets(url: str) -> None:
+    """Raise MapError where a partition's address has a secret other than the owner's password.
+
+    Every login of a router can read the addresses of its partitions.
+    """
+    if found := address.secrets(url) - {"password"}:
+        raise MapError(
+            f"{address.shown(url)}: {', '.join(sorted(found))} would be stored in the router, for"
+            " every login to read: use a certificate whose key needs none, or a password file"
+        )
 
 
 def _without_user(url: str) -> str:
@@ -364,9 +388,8 @@ def _signatures(url: str) -> dict[str, routing.Signature]:
             columns=tuple((column, type_) for column, type_ in columns),
             volatility=_VOLATILITY[volatility],
             is_set=is_set,
-            is_for_nodes=is_for_nodes,
         )
-        for name, arguments, result, is_set, volatility, names, types, columns, is_for_nodes in rows
+        for name, arguments, result, is_set, volatility, names, types, columns in rows
     }
 
 

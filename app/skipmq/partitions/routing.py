@@ -47,7 +47,6 @@ class Signature:
     columns: tuple[tuple[str, str], ...]
     volatility: str
     is_set: bool
-    is_for_nodes: bool
 
 
 def routed(file: Path) -> str:

@@ -24,17 +24,18 @@ begin
   end if;
   select f.tid into v_grant
   from (
-    select g.ctid as tid, g.role, g.may_send, g.may_receive
+    select g.ctid as tid, g.role, g.role_name, g.may_send, g.may_receive
     from skipmq.queue_grant g
     where g.account = p_account collate "C" and g.region = p_region collate "C" and g.queue = p_queue collate "C"
     union all
-    select g.ctid, g.role, g.may_send, g.may_receive
+    select g.ctid, g.role, g.role_name, g.may_send, g.may_receive
     from skipmq.queue_grant g
     where g.account = p_account collate "C" and g.region = p_region collate "C" and g.queue like '%*%'
       and p_queue collate "C" like replace(replace(g.queue, '_', '!_'), '*', '%') escape '!'
   ) f
   where case p_right when 'send' then f.may_send when 'receive' then f.may_receive end
     and pg_has_role(session_user, f.role, 'member')
+    and pg_get_userbyid(f.role) = f.role_name
   limit 1;
   if v_grant is null then
     select string_agg(

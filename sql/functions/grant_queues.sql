@@ -1,5 +1,6 @@
 -- Does: allows a role to send to the queues in p_send and to receive from those in p_receive by SQL: names, or patterns
---   with * for any characters. Makes it a member of skipmq_application, and deletes the grants of dropped roles.
+--   with * for any characters. Makes it a member of skipmq_application, and deletes the grants of roles that were
+--   dropped or renamed.
 -- Called by: `skipmq sql grant`, as the owner.
 -- Locks, in order: the table of grants, against writes.
 -- Raises: SQ008 for an invalid queue name or account; SQ010, with the remedy, when the role or skipmq_application does not
@@ -39,9 +40,9 @@ begin
   end loop;
 
   lock table skipmq.queue_grant in share row exclusive mode;
-  delete from skipmq.queue_grant g where not exists (select from pg_roles r where r.oid = g.role);
-  insert into skipmq.queue_grant as g (role, account, region, queue, may_send, may_receive, granted_at, granted_by)
-  select v_role, p_account, p_region, q.queue, bool_or(q.sends), bool_or(not q.sends), skipmq.clock(), session_user
+  delete from skipmq.queue_grant g where pg_get_userbyid(g.role) <> g.role_name;
+  insert into skipmq.queue_grant as g (role, role_name, account, region, queue, may_send, may_receive, granted_at, granted_by)
+  select v_role, p_role, p_account, p_region, q.queue, bool_or(q.sends), bool_or(not q.sends), skipmq.clock(), session_user
   from (
     select unnest(p_send), true
     union all

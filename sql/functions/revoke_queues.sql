@@ -23,6 +23,7 @@ begin
     raise exception 'there is no role %: `skipmq sql list` lists those with grants', p_role using errcode = 'SQ010';
   end if;
   lock table skipmq.queue_grant in share row exclusive mode;
+  delete from skipmq.queue_grant g where pg_get_userbyid(g.role) <> g.role_name;
   if p_send is null and p_receive is null then
     delete from skipmq.queue_grant g where g.role = v_role;
     if not found then

@@ -1,7 +1,9 @@
 -- The queues that roles may send to, or receive from, by SQL. A role is stored by its OID, so that a new role of the same
--- name has none of its grants; a dump has its name.
+-- name has none of its grants, and by its name: a dump has the OID of a role that was dropped, which may be another role's where
+-- it is restored. Only a row that has both has an effect.
 create table skipmq.queue_grant (
   role regrole not null,
+  role_name text collate "C" not null,
   account text collate "C" not null check (account ~ '^[0-9]{12}$'),
   region text collate "C" not null,
   -- A name, or a pattern with * for any characters. Of the permitted characters only _ is special in LIKE.

@@ -32,6 +32,15 @@ _OFFER = """\
 --   end loop;
 -- end $$;
 """
+_MAY_SEE_GRANTS = "select has_table_privilege(to_regclass('skipmq.queue_grant'), 'select')"
+_DANGLING = """
+select
+  format('role %s was dropped or renamed, and has grants of %s queues', role_name, count(*)),
+  'they have no effect; `skipmq sql grant` gives them to a role that exists',
+  'delete from skipmq.queue_grant where pg_get_userbyid(role) <> role_name', true
+from skipmq.queue_grant where pg_get_userbyid(role) <> role_name
+group by role_name order by role_name
+"""
 _NAME = re.compile(r"skipmq\.(\w+)\(")
 
 
@@ -53,28 +62,33 @@ def missing(url: str) -> list[Finding]:
 
     Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
     """
-    return _find(url, files.missing())
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        return _findings(connection, files.missing())
 
 
 def surplus(url: str) -> list[Finding]:
     """Return the rights that roles have on SkipMQ's objects and that SkipMQ does not give them.
 
-    Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
+    Any role may call it; only the owner sees the grants of queues to roles that do not exist.
+    Raises psycopg.OperationalError when the database is unavailable.
     """
-    return _find(url, files.surplus())
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        return _surplus(connection)
 
 
 def revoke_surplus(connection: psycopg.Connection[Any]) -> None:
     """Revoke, in the transaction, the rights that SkipMQ does not give; skip another owner's."""
-    for finding in _findings(connection, files.surplus()):
+    for finding in _surplus(connection):
         assert finding.statement is not None
         with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
             connection.execute(finding.statement.encode())
 
 
-def _find(url: str, query: Path) -> list[Finding]:
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
-        return _findings(connection, query)
+def _surplus(connection: psycopg.Connection[Any]) -> list[Finding]:
+    found = _findings(connection, files.surplus())
+    if connection.execute(_MAY_SEE_GRANTS).fetchone() == (True,):
+        found += [Finding(*row) for row in connection.execute(_DANGLING).fetchall()]
+    return found
 
 
 def _findings(connection: psycopg.Connection[Any], query: Path) -> list[Finding]:

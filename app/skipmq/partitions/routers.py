@@ -4,9 +4,8 @@ Source: PL/Proxy 2.10, "Cluster Configuration", SQL/MED cluster definitions.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, LiteralString
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
@@ -34,34 +33,9 @@ select o.option_value from pg_user_mappings m, pg_options_to_table(m.umoptions) 
 where m.srvname = 'skipmq' and m.usename = 'skipmq_router' and o.option_name = 'password'
 """
 _ADDRESSES = "select addresses from skipmq.partition_map()"
-_SIGNATURES: LiteralString = """
-select
-  p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.proretset,
-  p.provolatile,
-  array(
-    select a.name
-    from unnest(p.proargnames, coalesce(p.proargmodes, '{}'::"char"[]))
-      with ordinality a (name, mode, place)
-    where coalesce(a.mode, 'i') = 'i'
-      and a.place <= coalesce(cardinality(p.proallargtypes), p.pronargs)
-    order by a.place),
-  array(
-    select format_type(t.type, null)
-    from unnest(p.proargtypes) with ordinality t (type, place)
-    order by t.place),
-  coalesce((
-    select jsonb_agg(
-      jsonb_build_array(quote_ident(a.name), format_type(a.type, null)) order by a.place)
-    from unnest(p.proargnames, p.proargmodes, p.proallargtypes)
-      with ordinality a (name, mode, type, place)
-    where a.mode in ('t', 'o')), '[]')
-from pg_proc p
-where p.pronamespace = 'skipmq'::regnamespace
-"""
 # A queue id has the number of its partition, and 57 random bits (new_queue_id.sql). A message keeps
 # its number when its queue is moved: each partition has a range of its own.
 MOST_PARTITIONS, MESSAGE_BITS = 64, 48
-_VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
 
 
 class MapError(Exception):
@@ -218,7 +192,7 @@ def install(
     Run as a superuser, which alone may create functions of PL/Proxy. Nodes connect to the router
     and the router to partitions as skipmq_node. Raises MapError, psycopg.Error.
     """
-    signatures = _signatures(partitions[0])
+    signatures = routing.signatures(partitions[0])
     with psycopg.connect(router, connect_timeout=5) as connection:
         schema.lock(connection)
         if _exists(connection, "skipmq.message"):
@@ -242,8 +216,7 @@ def install(
                 address.parameters(partitions[0]).get("user"),
             ),
         )
-        made = _functions(signatures)
-        for function in made.values():
+        for function in routing.functions(signatures):
             connection.execute(function.encode())
         state = schema.inspect(partitions[0])
         connection.execute(_REVISION)
@@ -263,8 +236,8 @@ grant select on skipmq.alembic_version to skipmq_node;
 grant usage on schema skipmq, skipmq_router to skipmq_reader;
 grant execute on function skipmq.partition_map() to skipmq_reader;
 grant select on skipmq_router.map, skipmq.alembic_version to skipmq_reader;
--- Only who has a mapping can connect to partitions, and could change it: a role as which nobody
--- logs in. What these functions evaluate is found without the caller's search_path.
+-- Only a role that has a mapping can connect to partitions, and it could change the mapping: it is
+-- one without a login. What these functions evaluate is found without the caller's search_path.
 do $$
 declare
   v_function regprocedure;
@@ -373,35 +346,6 @@ def _without_user(url: str) -> str:
     for name in ("user", "password"):
         given.pop(name, None)
     return psycopg.conninfo.make_conninfo("", **given)
-
-
-def _signatures(url: str) -> dict[str, routing.Signature]:
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
-        rows = connection.execute(_SIGNATURES).fetchall()
-    return {
-        name: routing.Signature(
-            name=name,
-            arguments=arguments,
-            result=result,
-            names=tuple(names),
-            types=tuple(types),
-            columns=tuple((column, type_) for column, type_ in columns),
-            volatility=_VOLATILITY[volatility],
-            is_set=is_set,
-        )
-        for name, arguments, result, is_set, volatility, names, types, columns in rows
-    }
-
-
-def _functions(signatures: dict[str, routing.Signature]) -> dict[str, str]:
-    """Return the SQL of the generated functions, by name."""
-    made = {}
-    for file in sorted((files.folder("sql") / "functions").glob("*.sql")):
-        with suppress(routing.InnerFunction):
-            how = routing.routed(file)
-            if how != routing.HAND_WRITTEN and not how.startswith(routing.NOT_ROUTED):
-                made[file.stem] = routing.function(signatures[file.stem], how)
-    return made
 
 
 def _exists(connection: psycopg.Connection[Any], table: str) -> bool:

@@ -4,9 +4,15 @@ Source: PL/Proxy 2.10, "Language Syntax".
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import LiteralString
+
+import psycopg
+
+from skipmq.database import files
 
 # Partition numbers are found by these, in schema skipmq_router (sql/router/).
 _BY_NAME = "skipmq_router.partition_of(p_account, p_region, {})"
@@ -18,6 +24,31 @@ _ROUTED = re.compile(r"^-- Routed: (.*(?:\n--   .*)*)", re.MULTILINE)
 _BY_ARGUMENT = re.compile(r"to the partition of (\w+)\.")
 _PAGED = re.compile(r"to all partitions; paged by (.*)\.", re.DOTALL)
 _MERGED = re.compile(r"to all partitions; the rows are merged, (.*)\.", re.DOTALL)
+_SIGNATURES: LiteralString = """
+select
+  p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.proretset,
+  p.provolatile,
+  array(
+    select a.name
+    from unnest(p.proargnames, coalesce(p.proargmodes, '{}'::"char"[]))
+      with ordinality a (name, mode, place)
+    where coalesce(a.mode, 'i') = 'i'
+      and a.place <= coalesce(cardinality(p.proallargtypes), p.pronargs)
+    order by a.place),
+  array(
+    select format_type(t.type, null)
+    from unnest(p.proargtypes) with ordinality t (type, place)
+    order by t.place),
+  coalesce((
+    select jsonb_agg(
+      jsonb_build_array(quote_ident(a.name), format_type(a.type, null)) order by a.place)
+    from unnest(p.proargnames, p.proargmodes, p.proallargtypes)
+      with ordinality a (name, mode, type, place)
+    where a.mode in ('t', 'o')), '[]')
+from pg_proc p
+where p.pronamespace = 'skipmq'::regnamespace
+"""
+_VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
 HAND_WRITTEN = "by sql/router/."
 NOT_ROUTED = "not: "
 
@@ -55,6 +86,34 @@ def routed(file: Path) -> str:
     if found is None:
         raise InnerFunction(file.name)
     return " ".join(found[1].replace("\n--", "").split())
+
+
+def signatures(url: str) -> dict[str, Signature]:
+    """Return the functions of a partition by name; raise psycopg.OperationalError."""
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        rows = connection.execute(_SIGNATURES).fetchall()
+    return {
+        name: Signature(
+            name=name,
+            arguments=arguments,
+            result=result,
+            names=tuple(names),
+            types=tuple(types),
+            columns=tuple((column, type_) for column, type_ in columns),
+            volatility=_VOLATILITY[volatility],
+            is_set=is_set,
+        )
+        for name, arguments, result, is_set, volatility, names, types, columns in rows
+    }
+
+
+def functions(known: dict[str, Signature]) -> Iterator[str]:
+    """Yield the SQL of each generated function."""
+    for file in sorted((files.folder("sql") / "functions").glob("*.sql")):
+        with suppress(InnerFunction):
+            how = routed(file)
+            if how != HAND_WRITTEN and not how.startswith(NOT_ROUTED):
+                yield function(known[file.stem], how)
 
 
 def function(signature: Signature, routing: str) -> str:

@@ -100,6 +100,17 @@ def test_statements_name_their_columns() -> None:
     assert found == []
 
 
+def test_sessions_are_in_utf8_whatever_the_environment_sets() -> None:
+    """Only session.begin, and what gives client_encoding itself, calls the driver."""
+    callers = {
+        file.relative_to(APP).as_posix()
+        for file in APP.rglob("*.py")
+        if "psycopg.connect(" in file.read_text(encoding="utf-8")
+    }
+
+    assert callers - {"client/connections.py"} == {"database/session.py"}
+
+
 def test_every_setting_stands_in_the_example_environment() -> None:
     example = (ROOT / "deploy" / "env" / "skipmq.env.example").read_text()
     expected = {f"SKIPMQ_{f.name.upper()}" for f in fields(Settings)}

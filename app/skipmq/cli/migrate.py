@@ -3,6 +3,7 @@
 import json
 
 import click
+from rich.markup import escape
 
 from skipmq.cli.environment import configuration, open_server, running_database
 from skipmq.cli.output import err, out

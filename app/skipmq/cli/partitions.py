@@ -100,9 +100,9 @@ def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
     known, password = partitions.owner_urls(router)
     every = [*known, *urls]
     with err.status("adding partitions"):
+        for url in urls:
+            schema.migrate(url)
         for number, url in enumerate(every):
-            if number >= len(known):
-                schema.migrate(url)
             partitions.assign(url, number, whole, every[0])
         partitions.install(router, every, whole, password)
     added = {"router": address.shown(router), "partitions": len(every)}

@@ -78,7 +78,9 @@ async def _is_shared(first: _Connection, given: dict[str, Any]) -> bool:
 
 
 async def _connect(given: dict[str, Any]) -> _Connection:
-    return await psycopg.AsyncConnection.connect(autocommit=True, **given)
+    return await psycopg.AsyncConnection.connect(
+        **given | {"autocommit": True, "client_encoding": "UTF8"}
+    )
 
 
 async def _pid(connection: _Connection) -> int:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import psycopg
 
-from skipmq.database import address, files, pooler, rights
+from skipmq.database import address, files, pooler, rights, session
 from skipmq.database.connection import parameters
 from skipmq.database.partitions import partition_urls
 from skipmq.telemetry.logs import log
@@ -46,6 +46,8 @@ class State:
     found: str | None
     required: str
     server_version: int
+    # The database's encoding, as PostgreSQL names it.
+    encoding: str
     # Whether a connection pooler stands in front of the server.
     has_pooler: bool = False
 
@@ -60,12 +62,13 @@ def inspect(url: str) -> State:
 
     Raises psycopg.OperationalError when the database is unavailable.
     """
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
         found = _found(connection)
         info = connection.info
         pid = connection.execute("select pg_backend_pid()").fetchone()
         has_pooler = pid != (info.backend_pid,)
-        return State(found, _revisions()[-1], info.server_version, has_pooler)
+        encoding = info.parameter_status("server_encoding") or "UTF8"
+        return State(found, _revisions()[-1], info.server_version, encoding, has_pooler)
 
 
 def _found(connection: psycopg.Connection[Any]) -> str | None:
@@ -82,7 +85,7 @@ def is_router(url: str) -> bool:
 
     Raises psycopg.OperationalError when the database is unavailable.
     """
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
         row = connection.execute("select to_regclass('skipmq_router.map')").fetchone()
     return row is not None and row[0] is not None
 
@@ -94,8 +97,8 @@ def check(url: str) -> State:
     Raises SchemaError for any other, and where a pooler shares sessions.
     """
     state = inspect(url)
+    check_server(state)
     check_sessions(url, state)
-    _check_server(state)
     if state.found is None:
         raise SchemaError("the database has no SkipMQ schema: run `skipmq migrate` as its owner")
     if state.is_current:
@@ -123,7 +126,7 @@ def check_partitions(url: str) -> None:
     router = _read_map(url)
     for number, partition in enumerate(partition_urls(url, router[2])):
         try:
-            with psycopg.connect(partition, autocommit=True, connect_timeout=2) as connection:
+            with session.begin(partition, autocommit=True, connect_timeout=2) as connection:
                 found = _map(connection)
         except psycopg.OperationalError:
             continue
@@ -162,7 +165,7 @@ def partitions(url: str) -> list[str]:
 
 
 def _read_map(url: str) -> tuple[int | None, UUID | None, list[str]]:
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
         return _map(connection)
 
 
@@ -193,7 +196,7 @@ def check_sessions(url: str, state: State) -> None:
 
 def vacuum_seconds(url: str) -> int | None:
     """Return autovacuum_naptime in seconds, or None if autovacuum is off."""
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
         row = connection.execute(
             "select current_setting('autovacuum')::boolean,"
             " extract(epoch from current_setting('autovacuum_naptime')::interval)::integer"
@@ -208,17 +211,23 @@ def plan(url: str) -> tuple[State, list[str]]:
     Raises SchemaError when `migrate` would raise it.
     """
     state = inspect(url)
-    _check_server(state)
+    check_server(state)
     if state.found is not None and _number(state.found) > _number(state.required):
         return check(url), []
     number = 0 if state.found is None else _number(state.found)
     return state, [revision for revision in _revisions() if _number(revision) > number]
 
 
-def _check_server(state: State) -> None:
+def check_server(state: State) -> None:
+    """Raise SchemaError for a server that is too old, and a database that is not in UTF-8."""
     if state.server_version < OLDEST_SERVER:
         raise SchemaError(
             f"the server is PostgreSQL {state.server_version // 10000}: SkipMQ needs 15 or newer"
+        )
+    if state.encoding != "UTF8":
+        raise SchemaError(
+            f"the database's encoding is {state.encoding}, which cannot store every message: create"
+            " one with `create database … template template0 encoding 'UTF8'`"
         )
 
 
@@ -253,7 +262,7 @@ def renewed(url: str) -> bool:
 
     Receipt handles of the other are invalid in it.
     """
-    with psycopg.connect(url, autocommit=True) as connection:
+    with session.begin(url, autocommit=True) as connection:
         if _found(connection) != _revisions()[-1]:
             return False
         connection.execute(_RENEW)
@@ -265,7 +274,7 @@ def _install(url: str, revision: str) -> bool:
 
     The result equals that of the migrations, without the time that Alembic takes to import.
     """
-    with psycopg.connect(url) as connection:
+    with session.begin(url) as connection:
         lock(connection)
         if _found(connection) is not None:
             return False
@@ -290,7 +299,7 @@ def upgrade(url: str, on_migrated: Callable[[str], None] = lambda _: None) -> No
     config.set_main_option("path_separator", "os")
     config.attributes["on_migrated"] = on_migrated
     engine = sqlalchemy.create_engine(
-        "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool
+        "postgresql+psycopg://", creator=lambda: session.begin(url), poolclass=NullPool
     )
     try:
         with engine.connect() as connection:
@@ -311,7 +320,7 @@ def _refused(error: psycopg.Error, state: State) -> SchemaError:
 
 def _grant_again(url: str) -> None:
     try:
-        with psycopg.connect(url) as connection:
+        with session.begin(url) as connection:
             lock(connection)
             grant(connection)
     except psycopg.errors.InsufficientPrivilege as error:

@@ -77,6 +77,14 @@ class _WatchedConnection(Session):
         return monotonic() - heard > silence_limit(self.info.dsn)
 
 
+def begin(url: str, **options: Any) -> Session:
+    """Connect with psycopg's options, in UTF-8, whatever PGCLIENTENCODING or the role sets.
+
+    Raises psycopg.OperationalError.
+    """
+    return psycopg.connect(url, **options, client_encoding="UTF8")
+
+
 def silence_limit(url: str) -> float:
     """Return the connect_timeout of a URL in seconds, after which a silent server is probed."""
     given = float(parameters(url).get("connect_timeout", 0)) or float(_CONNECT_TIMEOUT)
@@ -91,7 +99,7 @@ def frozen(url: str) -> str | None:
     given = {"connect_timeout": _CONNECT_TIMEOUT, **parameters(url)}
     for _ in range(_PROBES):
         try:
-            psycopg.connect(conninfo(given | {"application_name": "skipmq probe"})).close()
+            begin(conninfo(given | {"application_name": "skipmq probe"})).close()
         except psycopg.errors.ConnectionTimeout:
             continue
         except Unavailable:

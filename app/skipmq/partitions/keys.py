@@ -4,6 +4,8 @@ from typing import Any
 
 import psycopg
 
+from skipmq.database import session
+
 _TABLES = ("receipt_key", "access_key", "ended_session")
 RECEIPT_KEYS = (
     "select md5(string_agg(encode(key, 'hex'), ',' order by made_at)) from skipmq.receipt_key"
@@ -22,7 +24,7 @@ def copy(source: str, target: psycopg.Connection[Any]) -> None:
 
     Raises psycopg.Error.
     """
-    with psycopg.connect(source, connect_timeout=5) as connection:
+    with session.begin(source, connect_timeout=5) as connection:
         for table in _TABLES:
             target.execute(f"delete from skipmq.{table}".encode())
             with (

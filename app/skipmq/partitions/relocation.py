@@ -23,6 +23,7 @@ from typing import Any, LiteralString
 
 import psycopg
 
+from skipmq.database import session
 from skipmq.database.partitions import QUEUE_BITS, chosen
 from skipmq.partitions import copying
 from skipmq.partitions.routers import MapError, PartitionMap
@@ -235,7 +236,7 @@ class Mover:
                 connection.execute(_PLACE, (*key, target))
 
     def _connected(self, number: int) -> psycopg.Connection[Any]:
-        return psycopg.connect(
+        return session.begin(
             self._urls[number],
             autocommit=True,
             connect_timeout=5,

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg import sql
 
-from skipmq.database import address, files, rights, schema
+from skipmq.database import address, files, rights, schema, session
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.partitions import keys, routing
 
@@ -66,7 +66,7 @@ def new_map(partitions: int, *, has_queues: bool = False) -> PartitionMap:
 
 def has_queues(url: str) -> bool:
     """Return whether a database has, or had, queues; raise psycopg.OperationalError."""
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
         query = "select exists (select from skipmq.generation)"
         return bool(_one(connection.execute(query).fetchone())[0])
 
@@ -87,7 +87,7 @@ def find_map(url: str) -> PartitionMap:
 
     Raises MapError for a database without SkipMQ, psycopg.OperationalError.
     """
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
         if _exists(connection, "skipmq_router.map"):
             row = connection.execute(
                 "select map_id, partitions, homes, null from skipmq_router.map"
@@ -103,7 +103,7 @@ def find_map(url: str) -> PartitionMap:
 
 def partition_urls(router: str) -> list[str]:
     """Return the addresses of a router's partitions, without users and passwords."""
-    with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(router, autocommit=True, connect_timeout=5) as connection:
         return list(_one(connection.execute(_ADDRESSES).fetchone())[0])
 
 
@@ -113,7 +113,7 @@ def owner_urls(router: str) -> tuple[list[str], str]:
     `router` is a superuser's address. The owner's password is not stored: libpq reads it from
     PGPASSWORD or PGPASSFILE. Raises MapError for another user.
     """
-    with psycopg.connect(router, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(router, autocommit=True, connect_timeout=5) as connection:
         if not _one(connection.execute(_IS_SUPERUSER).fetchone())[0]:
             raise MapError(f"{address.shown(router)} is no superuser's address")
         owner = _one(connection.execute("select owner from skipmq_router.map").fetchone())[0]
@@ -129,7 +129,7 @@ def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
     The first one may have queues already. Raises MapError where it belongs to another map or has
     queues that do not fit.
     """
-    with psycopg.connect(url, connect_timeout=5) as connection:
+    with session.begin(url, connect_timeout=5) as connection:
         schema.lock(connection)
         present = PartitionMap(
             *_one(
@@ -192,8 +192,9 @@ def install(
     Run as a superuser, which alone may create functions of PL/Proxy. Nodes connect to the router
     and the router to partitions as skipmq_node. Raises MapError, psycopg.Error.
     """
+    schema.check_server(schema.inspect(router))
     signatures = routing.signatures(partitions[0])
-    with psycopg.connect(router, connect_timeout=5) as connection:
+    with session.begin(router, connect_timeout=5) as connection:
         schema.lock(connection)
         if _exists(connection, "skipmq.message"):
             raise MapError(

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import LiteralString
 
-import psycopg
-
-from skipmq.database import files
+from skipmq.database import files, session
 
 # Partition numbers are found by these, in schema skipmq_router (sql/router/).
 _BY_NAME = "skipmq_router.partition_of(p_account, p_region, {})"
@@ -90,7 +88,7 @@ def routed(file: Path) -> str:
 
 def signatures(url: str) -> dict[str, Signature]:
     """Return the functions of a partition by name; raise psycopg.OperationalError."""
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
         rows = connection.execute(_SIGNATURES).fetchall()
     return {
         name: Signature(

@@ -26,6 +26,7 @@ begin
     v_from := v_day::timestamp at time zone 'UTC';
     v_to := (v_day + 1)::timestamp at time zone 'UTC';
     execute format('create table skipmq.%I (like skipmq.history including all)', v_name);
+    execute format('alter table skipmq.%I replica identity full', v_name);
     -- Default privileges of the owner are for its other tables.
     for v_role in
       select distinct case when a.grantee = 0 then 'public' else a.grantee::regrole::text end

@@ -42,3 +42,6 @@ create table skipmq.erased_message (
 );
 -- Takes rows of days that have no partition, so that no settlement fails.
 create table skipmq.history_default partition of skipmq.history default;
+-- As queue_delta has; each partition has one of its own.
+alter table skipmq.history replica identity full;
+alter table skipmq.history_default replica identity full;

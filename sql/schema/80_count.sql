@@ -30,6 +30,9 @@ create table skipmq.queue_delta (
   autovacuum_vacuum_threshold = 20000,
   autovacuum_vacuum_cost_delay = 0
 );
+-- What deletes from a published table need; a key would be an index that each send writes. It costs nothing unless wal_level is
+-- logical.
+alter table skipmq.queue_delta replica identity full;
 -- For fold_counts, count_messages: new changes, without the dead rows that vacuum cannot remove yet.
 create index queue_delta_at on skipmq.queue_delta (at);
 

@@ -331,7 +331,7 @@ def test_migrate_without_rights_is_one_line(embedded_databases: Databases) -> No
 def test_doctor_finds_a_healthy_node(url: str) -> None:
     findings = json.loads(run("doctor", "--json", database_url=url, port=free_port()))
 
-    checks = {"settings", "database", "schema", "roles", "broker", "replication", "port"}
+    checks = {"settings", "database", "schema", "roles", "broker", "counts", "replication", "port"}
     assert {f["check"] for f in findings} == checks | {"vacuum", "certificate"}
     assert all(f["ok"] for f in findings)
 

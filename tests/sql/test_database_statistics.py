@@ -21,6 +21,19 @@ def test_node_sees_sizes_rows_and_ages(node: Connection) -> None:
     }
 
 
+def test_age_of_the_counts_is_that_of_the_last_fold_of_all(
+    owner: Connection, node: Connection
+) -> None:
+    every = "select name from skipmq.database_statistics() where value is not null"
+    assert ("counted age",) not in node.execute(every).fetchall()
+
+    owner.execute("select skipmq.fold_counts(true)")
+    owner.execute("update skipmq.cluster set counted_to = counted_to - interval '1 hour'")
+    owner.execute("select skipmq.fold_counts(false)")
+
+    assert 3600 <= number(node, VALUE, "counted age", "") < 7200
+
+
 def test_dead_rows_are_those_that_vacuum_has_not_cleared(orders: Queue) -> None:
     owner = orders.connection
     orders.send(*["x"] * 50)

@@ -28,6 +28,8 @@ _CORRECTABLE = (
 )
 # The longest autovacuum_naptime that is recommended.
 _VACUUM_SECONDS = 10
+# As in the alert CountsStopped.
+_COUNTS_SECONDS = 600
 
 
 class _Findings(list[tuple[str, bool, str]]):
@@ -85,6 +87,7 @@ def _database(settings: Settings, findings: _Findings) -> str:
         findings.examine(f"roles{suffix}", partial(_roles, part))
         findings.examine(f"vacuum{suffix}", partial(_vacuum, part))
     findings.examine("broker", lambda: _broker(settings, url))
+    findings.examine("counts", lambda: _counts(settings, url))
     findings.examine("replication", lambda: _replication(settings, url))
     place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
     what = f", a router of {len(partitions)} partitions: see also `skipmq partitions doctor`"
@@ -115,6 +118,19 @@ def _broker(settings: Settings, url: str) -> str:
     with local.opened(settings, url) as node:
         node.act("ListQueues")
     return "the node's functions can be called"
+
+
+def _counts(settings: Settings, url: str) -> str:
+    with local.opened(settings, url) as node:
+        age = node.counts_age()
+        if age is None:
+            return "not yet added up: no node has run"
+        if age > _COUNTS_SECONDS and node.has_workers():
+            raise SchemaError(
+                f"not added up for {age:.0f} s, although a node runs: its log has the reason, after"
+                ' `maintenance job failed job="fold all counts"`'
+            )
+    return f"added up {age:.0f} s ago"
 
 
 def _replication(settings: Settings, url: str) -> str:

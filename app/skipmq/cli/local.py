@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # The page size when searching a queue by name.
 _PAGE = 100
+# Seconds without a heartbeat after which a worker is silent.
+_SILENT = 30
 
 
 class LocalNode:
@@ -71,6 +73,16 @@ class LocalNode:
             raise
         self._record(call, None)
         return result
+
+    def counts_age(self) -> float | None:
+        """Return the seconds since a node last added up all counts; None if none ever did."""
+        found = self.run(Upkeep(self.node.database).database_statistics())
+        return next((value for name, _, value in found if name == "counted age"), None)
+
+    def has_workers(self) -> bool:
+        """Return whether a worker has sent a heartbeat in the last half minute."""
+        workers = self.run(self.node.workers.all(self.node.deadline()))
+        return any(each.seen < _SILENT for each in workers)
 
     def missing(self, name: QueueName) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""

@@ -77,9 +77,17 @@ KINDS = {
         "SnapshotHeld",
         "what-waits",
     ),
+    "counts": Kind(
+        "warning",
+        "the counts of queues have not been updated for {age}",
+        "CountsStopped",
+        "counts-are-not-updated",
+    ),
 }
 # From this age on in seconds a snapshot is trouble, as in the alert.
 _LONG_SNAPSHOT = 120
+# The janitor adds up all counts once a minute.
+_COUNTED = 600
 # A worker sends a heartbeat every few seconds.
 _SILENT = 30
 
@@ -198,6 +206,10 @@ def _troubles_of(described: dict[str, Any]) -> list[dict[str, Any]]:
     oldest = described.get("Server", {}).get("OldestSnapshotSeconds")
     if oldest is not None and oldest > _LONG_SNAPSHOT:
         found.append(_trouble("snapshot", seconds=oldest))
+    numbers = {each["Name"]: each["Value"] for each in described.get("Numbers", [])}
+    counted = numbers.get("counted age", 0)
+    if counted > _COUNTED:
+        found.append(_trouble("counts", seconds=counted))
     return found
 
 

@@ -165,6 +165,9 @@ GAUGES = {
     "frozen age": Definition(
         "skipmq_frozen_age_transactions", "Age in transactions of the oldest unfrozen row"
     ),
+    "counted age": Definition(
+        "skipmq_counts_age_seconds", "Time since a node last added up the changes of all counts"
+    ),
     "sessions": Definition("skipmq_server_sessions", "Sessions of the database server"),
     "most sessions": Definition(
         "skipmq_server_sessions_limit", "Maximum number of sessions of the database server"
@@ -193,6 +196,7 @@ _JANITOR_ONLY = {"oldest snapshot", "unarchived days", "certificate ends", "snap
 # These have no initial value.
 _READ_FROM_DATABASE = {
     "oldest xmin", "wal bytes", "database bytes", "frozen age", "sessions", "most sessions",
+    "counted age",
 }  # fmt: skip
 
 

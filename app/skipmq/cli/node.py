@@ -54,12 +54,12 @@ def run_as_owner(
 
 
 async def _on_each(urls: list[str], run: Callable[[str], Awaitable[T]]) -> T:
-    done = await asyncio.gather(*map(run, urls), return_exceptions=True)
-    for result in done:
+    results: list[T] = []
+    for result in await asyncio.gather(*map(run, urls), return_exceptions=True):
         if isinstance(result, BaseException):
             raise result
-    result: T = done[0]  # type: ignore[assignment]
-    return result
+        results.append(result)
+    return results[0]
 
 
 def _refused(reason: str | None, remedy: str | None) -> click.ClickException:

@@ -49,8 +49,8 @@ class SqsError(Exception):
         cls.code = wire.code if wire else code or cls.__name__
         seen = (wire.status, wire.fault, wire.namespace) if wire else (status, fault, namespace)
         cls.status, cls.fault, cls.namespace = seen
-        if sqlstate is not None:
-            BY_SQLSTATE[sqlstate] = cls
+        for each in (sqlstate or "").split():
+            BY_SQLSTATE[each] = cls
 
     def __init__(self, message: str | None = None) -> None:
         self.message = message or (type(self).__doc__ or "").strip()
@@ -259,6 +259,14 @@ class DiskFull(NeedsOperator, wire=ServiceUnavailable, sqlstate="53100"):
 
 class InsufficientPrivilege(NeedsOperator, wire=ServiceUnavailable, sqlstate="42501"):
     """The database refuses this node a privilege; nothing has been done; try again."""
+
+
+class DatabaseDamaged(NeedsOperator, wire=ServiceUnavailable, sqlstate="XX001 XX002 58030"):
+    """A page of the database that the request needs is damaged; nothing has been done; `skipmq doctor` has the remedy."""
+
+
+class NumbersExhausted(NeedsOperator, wire=ServiceUnavailable, sqlstate="2200H"):
+    """A sequence of the database has no more numbers; nothing has been done; `skipmq doctor` has the remedy."""
 
 
 class OutcomeUnknown(ServiceUnavailable, wire=ServiceUnavailable):

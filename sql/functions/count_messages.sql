@@ -1,5 +1,5 @@
 -- Does: counts a queue's messages: visible, in flight (received, hidden) and delayed (never received).
--- Called by: queue_statistics, add_move_task, the GetQueueAttributes action, `skipmq queue show`; SQL users.
+-- Called by: try_count_messages, add_move_task, the GetQueueAttributes action, `skipmq queue show`; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: those of count_all, message_visible; for FIFO message_group_available,

@@ -1,6 +1,7 @@
 -- Does: returns the state of the server in one row: its address (null: a Unix socket), its version and the revision of the
 --   schema, its start time, its timeline and the age of the oldest snapshot in seconds; the connected standbys with their
---   lag in bytes and seconds; the SkipMQ programs that have sessions in this database, with the number of sessions.
+--   lag in bytes and seconds; the SkipMQ programs that have sessions in this database, with the number of sessions; the
+--   damaged pages.
 -- Called by: the DescribeDatabase action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -12,7 +13,7 @@
 create function skipmq.database_overview(
   out host text, out port integer, out version text, out revision text, out started_at timestamptz,
   out now_at timestamptz, out timeline bigint, out oldest_snapshot float8, out owner text, out may_see boolean,
-  out standby_count integer, out standbys jsonb, out sessions jsonb
+  out standby_count integer, out standbys jsonb, out sessions jsonb, out damage jsonb
 )
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -53,4 +54,5 @@ begin
     order by a.application_name, a.client_addr
     limit 200
   ) s;
+  damage := coalesce((select jsonb_agg(to_jsonb(p)) from skipmq.damaged_pages() p), '[]');
 end $$;

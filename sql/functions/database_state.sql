@@ -1,6 +1,6 @@
 -- Does: returns what a node can do with this database: writable; read_only (a standby, or a primary that rejects writes);
 --   no_privilege (the caller lacks a right on a function that nodes call); disk_full (a node found the disk full and
---   watches it).
+--   watches it); damaged (writable, but nodes met damaged pages).
 -- Called by: nodes, once a second each; `skipmq doctor`.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -39,6 +39,7 @@ as $$
         and l.database = (select d.oid from pg_database d where d.datname = current_database())
         and l.classid = hashtext('skipmq')::oid and l.objid = hashtext('disk_full')::oid)
       then 'disk_full'
+    when exists (select from skipmq.damaged_pages()) then 'damaged'
     else 'writable'
   end;
 $$;

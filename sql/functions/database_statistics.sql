@@ -1,7 +1,8 @@
 -- Does: returns statistics of the database as names with a label and a value: the lag of each standby (in bytes, and in
 --   seconds where it is reported), the WAL written so far, sizes in bytes, live and dead rows of the tables that change
 --   with every message, the age in transactions of the oldest snapshot and of the oldest frozen transaction id, the
---   number of sessions and its maximum, the seconds since fold_counts last folded all counts.
+--   number of sessions and its maximum, the seconds since fold_counts last folded all
+--   counts, the number of damaged pages of each relation that has some.
 -- Called by: the janitor, for /metrics.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -48,6 +49,9 @@ begin
     ('counted age', '', (
       select extract(epoch from greatest(clock_timestamp() - c.counted_to, '0'))::float8
       from skipmq.cluster c where c.counted_to > '-infinity'))) s (name, label, value);
+
+  return query
+  select 'damaged pages', p.relation, count(*)::float8 from skipmq.damaged_pages() p group by p.relation;
 
   return query
   select s.name, t.relname::text, s.value

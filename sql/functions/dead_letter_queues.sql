@@ -52,7 +52,7 @@ begin
   (
     select
       g.name, g.queue_id, 1::bigint, g.fifo, g.policy, g.next_name, g.messages,
-      case when g.messages > 0 then skipmq.oldest_message(g.queue_id, g.fifo) end,
+      case when g.messages > 0 then skipmq.try_oldest_message(g.queue_id, g.fifo) end,
       (select coalesce(sum(m.sent), 0)::bigint
        from skipmq.queue_minute m
        where m.queue_id = g.queue_id and m.minute > v_from),

@@ -20,19 +20,24 @@ begin
     select q.queue_id, q.fifo, q.tenants, v_now - make_interval(secs => q.message_retention_period) as horizon
     from skipmq.queue q
   loop
-    if v_queue.fifo then
-      v_count := v_count + skipmq.expire_fifo(v_queue.queue_id, v_queue.horizon, p_limit - v_count);
-    else
-      -- visible_at never precedes enqueued_at: each message visible by the horizon was enqueued by it.
-      v_count := v_count + skipmq.expire_visible(
-        v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
-      v_count := v_count + skipmq.expire_visible(
-        v_queue.queue_id, 2::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
-      if v_queue.tenants then
+    begin
+      if v_queue.fifo then
+        v_count := v_count + skipmq.expire_fifo(v_queue.queue_id, v_queue.horizon, p_limit - v_count);
+      else
+        -- visible_at never precedes enqueued_at: each message visible by the horizon was enqueued by it.
         v_count := v_count + skipmq.expire_visible(
-          v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+          v_queue.queue_id, 0::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+        v_count := v_count + skipmq.expire_visible(
+          v_queue.queue_id, 2::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+        if v_queue.tenants then
+          v_count := v_count + skipmq.expire_visible(
+            v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+        end if;
       end if;
-    end if;
+    exception
+      when data_corrupted or index_corrupted or io_error then
+        null; -- A damaged page of one queue keeps no other from its retention.
+    end;
     exit when v_count >= p_limit;
   end loop;
   return v_count;

@@ -1,6 +1,6 @@
 -- Does: returns for how many seconds the oldest message of a queue has been in it: of those that are visible or in flight,
 --   not of delayed ones (null: there is none).
--- Called by: queue_statistics, dead_letter_queues, queue_troubles, the GetQueueActivity action.
+-- Called by: try_oldest_message, the GetQueueActivity action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_received, message_visible; for FIFO message_enqueued.

@@ -94,10 +94,10 @@ begin
       when 'deleted' then m.delete_rate
       when 'dead-lettered' then m.dead_lettered
       when 'trouble' then coalesce(10 - m.rank, 0)
-      when 'oldest' then case when m.messages > 0 then coalesce(skipmq.oldest_message(m.queue_id, m.fifo), 0) else 0 end
-      when 'visible' then case when m.messages > 0 then (select n.visible from skipmq.count_messages(m.queue_id) n) else 0 end
-      when 'in-flight' then case when m.messages > 0 then (select n.in_flight from skipmq.count_messages(m.queue_id) n) else 0 end
-      when 'delayed' then case when m.messages > 0 then (select n.delayed from skipmq.count_messages(m.queue_id) n) else 0 end
+      when 'oldest' then case when m.messages > 0 then coalesce(skipmq.try_oldest_message(m.queue_id, m.fifo), 0) else 0 end
+      when 'visible' then case when m.messages > 0 then (select n.visible from skipmq.try_count_messages(m.queue_id, m.messages) n) else 0 end
+      when 'in-flight' then case when m.messages > 0 then (select n.in_flight from skipmq.try_count_messages(m.queue_id, m.messages) n) else 0 end
+      when 'delayed' then case when m.messages > 0 then (select n.delayed from skipmq.try_count_messages(m.queue_id, m.messages) n) else 0 end
       end::float8 as sort
     from matching m
   ), given as materialized (
@@ -114,11 +114,11 @@ begin
   (
     select
       g.account, g.region, g.name, g.queue_id, 1::bigint, g.messages, n.visible, n.in_flight, n.delayed,
-      case when n.visible + n.in_flight > 0 then skipmq.oldest_message(g.queue_id, g.fifo) end,
+      case when n.visible + n.in_flight > 0 then skipmq.try_oldest_message(g.queue_id, g.fifo) end,
       g.sent, g.bytes_sent, g.received, g.empty_receives, g.deleted, g.expired, g.dead_lettered, g.redriven, g.moved_in,
       g.send_rate, g.receive_rate, g.delete_rate, g.fifo, g.policy, g.dead_letters, g.trouble, g.sort
     from given g
-    cross join lateral skipmq.count_messages(g.queue_id) n
+    cross join lateral skipmq.try_count_messages(g.queue_id, g.messages) n
     order by g.place
   )
   union all

@@ -29,7 +29,7 @@ declare
 begin
   return query
   with waiting as materialized (
-    select q.queue_id, q.name, q.policy, q.messages, skipmq.oldest_message(q.queue_id, q.fifo) as oldest
+    select q.queue_id, q.name, q.policy, q.messages, skipmq.try_oldest_message(q.queue_id, q.fifo) as oldest
     from (
       select q.queue_id, q.name, q.fifo, q.policy, c.messages
       from skipmq.queue q
@@ -61,7 +61,7 @@ begin
           then case when exists (
             select from skipmq.queue_minute m
             where m.queue_id = w.queue_id and m.minute >= v_now - interval '1 hour' and m.sent > 0
-          ) and (select n.visible > 0 from skipmq.count_messages(w.queue_id) n) then 'not-received' end
+          ) and (select n.visible > 0 from skipmq.try_count_messages(w.queue_id, w.messages) n) then 'not-received' end
         when w.oldest > 1800 and r.received_30 > 0 and r.ended_30 = 0 then 'not-deleted'
         when r.received_15 > 20 and r.received_15 > 3 * r.ended_15 then 'redelivered'
         when w.oldest > 600 and r.received_10 > 0 then 'behind'

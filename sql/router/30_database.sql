@@ -81,7 +81,7 @@ $$;
 create function skipmq.database_statistics() returns table (name text, label text, value float8)
 language sql volatile
 as $$
-  select s.name, s.label, case when s.name ~ 'age|lag|xmin|most' then max(s.value) else sum(s.value) end
+  select s.name, s.label, case when s.name ~ '\m(age|lag|xmin|most)\M' then max(s.value) else sum(s.value) end
   from skipmq_router.database_statistics() s
   group by s.name, s.label
 $$;

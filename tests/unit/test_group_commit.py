@@ -362,3 +362,18 @@ async def test_locked_table_is_the_same_for_all_requests(transactions: Transacti
 
     assert [type(each) for each in found] == [errors.TableLocked] * 2
     assert transactions.requests == [[1, 2]]
+
+
+async def test_damage_fails_only_the_request_that_needs_the_page(
+    transactions: Transactions,
+) -> None:
+    transactions.refused[3] = errors.DatabaseDamaged()
+    submit = submitting(transactions)
+    results = await submitted_while_one_runs(submit, transactions, range(8))
+    transactions.release()
+    done = await asyncio.gather(*results, return_exceptions=True)
+
+    assert [each for each in done if not isinstance(each, Exception)] == [
+        f"k{n}" for n in range(8) if n != 3
+    ]
+    assert isinstance(done[3], errors.DatabaseDamaged)

@@ -14,7 +14,7 @@ from skipmq.cli import local
 from skipmq.cli.environment import configuration, data_folder, running_database
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
-from skipmq.database import rights, schema, session
+from skipmq.database import condition, rights, schema, session
 from skipmq.database.schema import SchemaError
 from skipmq.embedded import EmbeddedError
 from skipmq.processes import certificate, listening
@@ -86,6 +86,7 @@ def _database(settings: Settings, findings: _Findings) -> str:
         suffix = f" of partition {number}" if partitions else ""
         findings.examine(f"roles{suffix}", partial(_roles, part))
         findings.examine(f"vacuum{suffix}", partial(_vacuum, part))
+        findings.examine(f"pages{suffix}", partial(condition.check_pages, part))
     findings.examine("broker", lambda: _broker(settings, url))
     findings.examine("counts", lambda: _counts(settings, url))
     findings.examine("replication", lambda: _replication(settings, url))

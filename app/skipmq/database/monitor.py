@@ -2,6 +2,7 @@
 
 `unreachable`, `no_connection` and `read_only` are transient, as in a failover, and requests wait
 until they end; `disk_full` and `no_privilege` need operator action, and requests fail at once.
+`damaged` needs it too, but only requests that need a damaged page fail.
 """
 
 import asyncio
@@ -19,10 +20,13 @@ from skipmq.telemetry.logs import log
 
 WRITABLE, UNREACHABLE, READ_ONLY = "writable", "unreachable", "read_only"
 NO_CONNECTION, DISK_FULL, NO_PRIVILEGE = "no_connection", "disk_full", "no_privilege"
-STATES = (WRITABLE, UNREACHABLE, NO_CONNECTION, READ_ONLY, DISK_FULL, NO_PRIVILEGE)
+DAMAGED = "damaged"
+STATES = (WRITABLE, UNREACHABLE, NO_CONNECTION, READ_ONLY, DISK_FULL, NO_PRIVILEGE, DAMAGED)
+SERVING = frozenset({WRITABLE, DAMAGED})
 TRANSIENT = frozenset({UNREACHABLE, NO_CONNECTION, READ_ONLY})
 
 _STATE = Statement("select skipmq.database_state()")
+_DAMAGE = Statement("select string_agg(error || ': ' || remedy, '; ') from skipmq.damaged_pages()")
 _WATCH_DISK = "select skipmq.watch_disk()"
 _INTERVAL = 1.0
 # A tenant of its own: a busy queue must not delay the health check.
@@ -69,7 +73,7 @@ class Monitor:
         checked = await self._check.within(_GLANCE)
         state = checked.result() if checked else self.state
         serves = self._database.has_available_partition()
-        if serves or (serves is None and state == WRITABLE):
+        if serves or (serves is None and state in SERVING):
             self._failing_since = None
             return True, state
         now = monotonic()
@@ -108,14 +112,21 @@ class Monitor:
                 self._mark_unavailable(failure)
             return  # Otherwise all connections are busy, or one has just broken.
         self._checked = monotonic()
-        if state == WRITABLE and self._watching is not None and not self._watching.done():
+        if state in SERVING and self._watching is not None and not self._watching.done():
             state = DISK_FULL  # _watch_disk has not reported it yet.
         if state == READ_ONLY:
             # Requests wait from now on, without trying to write first.
             self._database.availability.mark_unavailable(
                 psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
             )
-        self._change(state)
+        self._change(state, await self._damage() if state == DAMAGED else None)
+
+    async def _damage(self) -> str | None:
+        try:
+            ((damage,),) = await self._database.rows(_DAMAGE, tenant=_HEALTH)
+        except errors.ServiceUnavailable:
+            return self.reason
+        return damage and str(damage)
 
     def _mark_unavailable(self, failure: Exception) -> None:
         self._change(state_of(failure), failure)
@@ -123,7 +134,7 @@ class Monitor:
     def _note_needs_operator(self, error: errors.NeedsOperator) -> None:
         if isinstance(error, errors.InsufficientPrivilege):
             self._change(NO_PRIVILEGE, error.reason)
-        else:
+        elif isinstance(error, errors.DiskFull):
             self._change(DISK_FULL, error.reason)
             if self._watching is None or self._watching.done():
                 self._watching = asyncio.get_running_loop().create_task(self._watch_disk())
@@ -149,6 +160,8 @@ class Monitor:
 
     def _change(self, state: str, reason: object = None) -> None:
         if state == self.state:
+            if state == DAMAGED:
+                self.reason = str(reason or "")
             return
         before, self.state = self.state, state
         self.since, self.reason = monotonic(), " ".join(str(reason or "").split())
@@ -161,7 +174,7 @@ class Monitor:
         self._show()
 
     def _show(self) -> None:
-        self._observer.show("database available", float(self.state == WRITABLE))
+        self._observer.show("database available", float(self.state in SERVING))
         for state in STATES:
             self._observer.show("database state", float(state == self.state), (state,))
 

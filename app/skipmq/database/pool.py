@@ -17,6 +17,7 @@ from skipmq import errors
 from skipmq.database import connection, retry
 from skipmq.database.availability import Availability, NoObserver, Observer
 from skipmq.database.connection import Connection
+from skipmq.database.damage import DamageNotes
 from skipmq.database.fairness import FairSemaphore, Tenant
 from skipmq.database.listener import Session
 from skipmq.database.retry import Verdict
@@ -114,6 +115,7 @@ class Pool:
         self.generation = 0
         # The server of the connection opened last.
         self.address = ""
+        self._damage = DamageNotes(self.rows)
         self._needs_operator: Callable[[errors.NeedsOperator], None] = lambda _: None
         self.availability = Availability("database", self._probe, self.observer)
         # While too few standbys are connected, only statements that need them wait.
@@ -226,6 +228,8 @@ class Pool:
         translated = retry.translated(error, verdict)
         if isinstance(translated, errors.NeedsOperator):
             self._needs_operator(translated)
+        if isinstance(translated, errors.DatabaseDamaged):
+            self._damage.note(translated.reason)
         if unknown and not _is_final(translated):
             self.observer.count("unknown")
             return errors.OutcomeUnknown()

@@ -30,11 +30,22 @@ _STANDING = {
     "25006": Verdict.UNAVAILABLE,
     "57P03": Verdict.UNAVAILABLE,
     "53300": Verdict.UNAVAILABLE,
-    # The server is stopping, or one of its processes crashed: perhaps just after the commit.
+    # The server is stopping, or one of its processes crashed: perhaps just after the commit; or the
+    # server does not know itself.
     "57P01": Verdict.UNKNOWN,
     "57P02": Verdict.UNKNOWN,
+    "40003": Verdict.UNKNOWN,
     "55P03": Verdict.LOCKED,
 } | dict.fromkeys(STALE_SESSION, Verdict.AGAIN)
+
+
+# Errors of class 22 (data exception) that a client's value causes; all others are of our functions:
+# 22003 (out of range), unless it is that of a parameter, 2200H (a sequence's end), 22012 …
+_OF_CLIENTS = frozenset({
+    *("22001", "22007", "22008", "22021", "22023", "22024", "22025", "2201B", "22P02", "22P03"),
+    *("22P04", "22P05", "22P06", "22030", "22032", "2203G"),
+})  # fmt: skip
+_OUT_OF_RANGE = "22003"
 
 
 # How PL/Proxy, in a router, begins an error of a partition, and one of its connection to it, whose
@@ -81,9 +92,17 @@ def translated(error: psycopg.Error, verdict: Verdict) -> Exception:
     if kind is not None:
         hint = (error.diag.message_hint,) if issubclass(kind, errors.NeedsOperator) else ()
         return kind(text(error), *hint)
-    if isinstance(error, psycopg.DataError):
+    if _is_of_client(error):
         return errors.InvalidParameterValueException("A parameter's value cannot be stored.")
     if isinstance(error, psycopg.OperationalError):
         log.warning("the database refused a statement", error=" ".join(str(error).split()))
         return errors.ServiceUnavailable()
     return error
+
+
+def _is_of_client(error: psycopg.Error) -> bool:
+    """Return whether a value of the client cannot be stored."""
+    if error.sqlstate == _OUT_OF_RANGE:
+        # The context of a parameter's error names no function.
+        return "skipmq." not in (error.diag.context or "")
+    return error.sqlstate in _OF_CLIENTS

@@ -145,6 +145,8 @@ class GroupCommit(Generic[Key, Request, Result]):
         deadline = max(entry.deadline for entry in batch)
         try:
             results = await self._transaction(key, batch, deadline)
+        except errors.DatabaseDamaged as error:
+            await self._find_cause(key, batch, error)
         except (errors.QueueMoved, errors.ServiceUnavailable, errors.TableLocked) as error:
             # These hold for all requests; and OutcomeUnknown must not be retried.
             for entry in batch:
@@ -154,20 +156,26 @@ class GroupCommit(Generic[Key, Request, Result]):
                 entry.result.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - raised by the request that causes it.
-            if len(batch) == 1:
-                _fail(batch[0], error)
-            else:
-                # Nothing was done, because of one request: find it with smaller calls. One that
-                # waits for a lock delays each call that it is in, so do not halve those.
-                size = 1 if isinstance(error, errors.Locked) else (len(batch) + 1) // 2
-                parts = [batch[start : start + size] for start in range(0, len(batch), size)]
-                await asyncio.gather(*(self._serve_batch(key, part) for part in parts))
+            await self._find_cause(key, batch, error)
         else:
             for entry, result in zip(batch, results, strict=True):
                 if not entry.result.done():
                     entry.result.set_result(result)
                 else:
                     self._discard(key, result)
+
+    async def _find_cause(
+        self, key: Key, batch: Sequence[_Entry[Request, Result]], error: Exception
+    ) -> None:
+        """Fail the request that causes an error, and run the others."""
+        if len(batch) == 1:
+            _fail(batch[0], error)
+            return
+        # Nothing was done, because of one request: find it with smaller calls. One that waits for a
+        # lock delays each call that it is in, so do not halve those.
+        size = 1 if isinstance(error, errors.Locked) else (len(batch) + 1) // 2
+        parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+        await asyncio.gather(*(self._serve_batch(key, part) for part in parts))
 
     def _transaction(
         self, key: Key, batch: Sequence[_Entry[Request, Result]], deadline: float

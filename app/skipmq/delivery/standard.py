@@ -3,10 +3,10 @@
 from asyncio import Future
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skipmq import errors
-from skipmq.database import Database, DatabaseError, Replication
+from skipmq.database import Database, DatabaseError, Replication, Rows
 from skipmq.database.statement import EPOCH
 from skipmq.delivery import statements
 from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
@@ -25,6 +25,8 @@ _SENT_WITHIN = 90
 # A claim reports the next message that becomes visible within these seconds; a waiting receiver
 # polls once a second anyway.
 _LOOKAHEAD = 1
+# The longest claim next to a damaged page, which takes a subtransaction for each message.
+_READABLE = 100
 
 
 class StandardMessages(Messages):
@@ -93,9 +95,12 @@ class StandardMessages(Messages):
             *(queue_id, sum(limits), timeout, ASYNC_COMMIT, bounds.low, bounds.start, _LOOKAHEAD),
             *(*bounds.held, bounds.received_low),
         )
-        rows = await self._database.rows(
-            statements.RECEIVE, parameters, deadline=deadline, tenant=queue_id
-        )
+        try:
+            rows = await self._database.rows(
+                statements.RECEIVE, parameters, deadline=deadline, tenant=queue_id
+            )
+        except errors.DatabaseDamaged:
+            rows = await self._receive_readable(parameters, scan, deadline)
         first, received_at, reached = rows[0][0], rows[0][2] + EPOCH, rows[-1][-1]
         if first is None:
             scan.claimed(bounds, 0, received_at, None)
@@ -109,6 +114,18 @@ class StandardMessages(Messages):
             # A claim that gets no share polls again at once to read next_visible_in.
             receptions.append(statements.reception(share) if share else Reception([], 0.0))
         return receptions
+
+    async def _receive_readable(
+        self, parameters: tuple[Any, ...], scan: Scan, deadline: float
+    ) -> Rows:
+        """Receive as a claim with these parameters, but not what a damaged page holds."""
+        queue_id, limit, timeout, commit, low, *_, received_low = parameters
+        claim = (queue_id, min(limit, _READABLE), timeout, commit, low, received_low)
+        rows = await self._database.rows(
+            statements.RECEIVE_READABLE, claim, deadline=deadline, tenant=queue_id
+        )
+        scan.pass_over(*(None if each is None else each + EPOCH for each in rows[-1][-2:]))
+        return [(*row[:-2], None) for row in rows]
 
     async def _probe(self, queue_id: int, scan: Scan) -> None:
         """Probe the low watermark if that is due; log an error and keep the watermark."""

@@ -37,6 +37,12 @@ RECEIVE = Statement(
     BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL, BIGINTS, BIGINTS, TIME,
     since_2000=True,
 )  # fmt: skip
+# As RECEIVE; the last two columns are for Scan.pass_over.
+RECEIVE_READABLE = Statement(
+    f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, low, received_low"  # noqa: S608
+    " from skipmq.receive_readable_messages($1, $2, $3, $4, $5, $6)",
+    INTEGER, INTEGER, INTEGER, TEXT, TIME, TIME, since_2000=True,
+)  # fmt: skip
 RETURN = Statement(
     "select skipmq.return_messages($1, $2, $3, $4, $5)", BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT
 )

@@ -34,6 +34,9 @@ FAILED_PROBE_SECONDS = 5.0
 # probes take at most 1/FULL_PROBE_SHARE of it.
 FULL_PROBE_SECONDS = 60.0
 FULL_PROBE_SHARE = 50
+# For this time claims pass over the messages that a damaged page keeps from being read: then they
+# try again, since it may be repaired.
+DAMAGE_SECONDS = 60.0
 # Steps of the database's clock backwards by less than this are not detected.
 MARGIN = 100_000
 # The time after which an open transaction is held, and the number of held transactions.
@@ -124,6 +127,10 @@ def _lower(proved: int, first: int | None) -> int:
     return proved if first is None else min(proved, first)
 
 
+def _later(first: int | None, second: int | None) -> int | None:
+    return max((each for each in (first, second) if each is not None), default=None)
+
+
 class Scan:
     """The watermark and the scan start of one queue, and when to probe; for one loop.
 
@@ -141,6 +148,9 @@ class Scan:
         self._start: int | None = None
         self._clock: tuple[int, float] | None = None
         self._claimed = 0
+        # Where the queue can be read, as `low` and `received_low` of Bounds, and until when.
+        self._readable: tuple[int | None, int | None] | None = None
+        self._readable_until = 0.0
         self._sweep_at = self._probe_at = self._full_probe_at = self._stopwatch()
 
     def begin_probe(self, generation: int) -> "PendingProbe | None":
@@ -189,7 +199,22 @@ class Scan:
             self._sweep_at = now + SWEEP_SECONDS
         start = None if sweep else self._start
         mark = self.watermark
+        if self._readable is not None and now < self._readable_until:
+            low, received_low = self._readable
+            return Bounds(
+                _later(mark.low, low),
+                start,
+                now,
+                received_low=_later(mark.received_low, received_low),
+            )
         return Bounds(mark.low, start, now, mark.held, mark.received_low)
+
+    def pass_over(self, low: int | None, received_low: int | None) -> None:
+        """Have claims of the next minute begin where a damaged page ends."""
+        now = self._stopwatch()
+        if self._readable is None or now >= self._readable_until:
+            self._readable_until = now + DAMAGE_SECONDS
+        self._readable = low, received_low
 
     def claimed(self, bounds: Bounds, count: int, received_at: int, reached: int | None) -> None:
         """Record a claim with these bounds: messages, time, and the last message scanned."""

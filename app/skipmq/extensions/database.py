@@ -29,10 +29,10 @@ async def describe_database(
     }
     if overviews[0].pool is node.database:
         (overview,) = overviews
-        if state != monitor.WRITABLE or overview.error is not None:
+        if state not in monitor.SERVING or overview.error is not None:
             described["Reason"] = reason or _reason(overview.error)
         return described | _known(overview)
-    if state != monitor.WRITABLE:
+    if state not in monitor.SERVING:
         described["Reason"] = reason
     described["Partitions"] = [_partition(*each) for each in enumerate(overviews)]
     return described
@@ -110,6 +110,16 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
             "OldestSnapshotSeconds": None if oldest is None else int(oldest),
         },
         "Replication": replication,
+        "Damage": [
+            {
+                "Relation": each["relation"],
+                "Page": each["page"],
+                "Error": each["error"],
+                "Remedy": each["remedy"],
+                "Seconds": int(each["seconds"]),
+            }
+            for each in server.damage
+        ],
         "Standbys": [
             {
                 "Name": each["name"],

@@ -29,6 +29,12 @@ class Kind(NamedTuple):
 # By the names that the SQL function and the answers have, the worst first.
 KINDS = {
     "database": Kind("critical", "the database is {reason}", None, "the-database-refuses-writes"),
+    "damaged": Kind(
+        "critical",
+        "pages of {reason} are damaged: {messages}",
+        "DatabaseDamaged",
+        "a-page-is-damaged",
+    ),
     "standbys": Kind(
         "critical",
         "sends wait: too few standbys acknowledge",
@@ -113,7 +119,7 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         answer["Database"] = _database(described)
         found += _database_troubles(described)
     rows: list[QueueTrouble] = []
-    if node.monitor.state == monitor.WRITABLE:
+    if node.monitor.state in monitor.SERVING:
         if "Database" in answer:
             workers = await node.workers.all(call.deadline)
             alive = [each for each in workers if each.seen < _SILENT]
@@ -193,13 +199,13 @@ def _database_troubles(described: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _troubles_of(described: dict[str, Any]) -> list[dict[str, Any]]:
     state = described["State"]
-    if state != monitor.WRITABLE:
+    if state not in monitor.SERVING:
         reason = described.get("Reason") or state.replace("_", " ")
         return [
             _trouble("database", reason=state.replace("_", " "), seconds=described["StateSeconds"])
             | {"Reason": reason}
         ]
-    found = []
+    found = _damage(described)
     replication = described.get("Replication")
     if replication is not None and replication["StandbyCount"] < replication["Required"]:
         found.append(_trouble("standbys"))
@@ -211,6 +217,23 @@ def _troubles_of(described: dict[str, Any]) -> list[dict[str, Any]]:
     if counted > _COUNTED:
         found.append(_trouble("counts", seconds=counted))
     return found
+
+
+def _damage(described: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a trouble for each relation with damaged pages, with the remedies."""
+    by_relation: dict[str, list[dict[str, Any]]] = {}
+    for page in described.get("Damage", []):
+        by_relation.setdefault(page["Relation"] or "an unknown relation", []).append(page)
+    return [
+        _trouble(
+            "damaged",
+            seconds=max(page["Seconds"] for page in pages),
+            messages=len(pages),
+            reason=relation,
+        )
+        | {"Reason": "; ".join(f"{page['Error']}: {page['Remedy']}" for page in pages)}
+        for relation, pages in by_relation.items()
+    ]
 
 
 def _shown(row: QueueTrouble) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class Node:
 
         Raises errors.ServiceUnavailable while the database is not writable.
         """
-        if await self.monitor.check() != monitor.WRITABLE:
+        if await self.monitor.check() not in monitor.SERVING:
             raise self.monitor.refusal()
         await self.database.open_partitions()
         await self.receipt_keys.refresh()

@@ -16,7 +16,7 @@ from time import monotonic
 
 from skipmq import errors
 from skipmq.config.settings import Settings
-from skipmq.database import Database, NoObserver, Observer
+from skipmq.database import Database, DatabaseError, NoObserver, Observer
 from skipmq.database.wakeup import Wakeup
 from skipmq.store import Upkeep
 from skipmq.store.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
@@ -184,7 +184,9 @@ class Janitor:
         try:
             # The schema of a newer release may return unknown statistics.
             found = [each for each in await self._upkeep.database_statistics() if each[0] in GAUGES]
-        except errors.SqsError:
+        except (errors.SqsError, DatabaseError) as error:
+            if not isinstance(error, errors.SqsError):
+                log.exception("cannot read the statistics of the database")
             found = []
         for state in self._shown | {name for name, _, _ in found}:
             self._observer.forget(state)

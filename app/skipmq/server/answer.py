@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from skipmq import auth, errors, limits, protocol
+from skipmq.database import DatabaseError, monitor
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
@@ -165,7 +166,10 @@ class Broker:
             return await self.node.statistics.queues(
                 self.node.settings.metrics_queues, order="rate"
             )
-        except errors.SqsError:
+        except (errors.SqsError, DatabaseError) as error:
+            # The other metrics are shown, whatever keeps these from being read.
+            if not isinstance(error, errors.SqsError):
+                log.exception("cannot read the statistics of queues")
             return [], None
 
     async def act(self, call: Call) -> dict[str, Any] | None:
@@ -262,6 +266,8 @@ class Broker:
             found["replication"] = str(level or "unknown: the database does not answer")
         except errors.SqsError as error:  # The database has just become unavailable.
             found["replication"] = f"unknown: {error.message}"
+        if state == monitor.DAMAGED:
+            found["damage"] = node.monitor.reason
         skew = self.node.keys.skew() if self.node.keys is not None else None
         if skew is not None:
             found["clock_skew_seconds"] = f"{skew:.1f}"

@@ -13,7 +13,7 @@ from skipmq.store.upkeep import Upkeep
 _SERVER = Search(
     "select host, port, version, revision, extract(epoch from started_at)::float8,"
     " extract(epoch from now_at)::float8, timeline, oldest_snapshot, owner, may_see,"
-    " standby_count, standbys, sessions from skipmq.database_overview()"
+    " standby_count, standbys, sessions, damage from skipmq.database_overview()"
 )
 # Seconds for which an overview is current, and that a caller waits for a new one.
 _VALID_SECONDS, _TIMEOUT = 2.0, 3.0
@@ -27,7 +27,8 @@ class Server(NamedTuple):
 
     `host` is None on a Unix socket. `may_see`: the schema's `owner` sees the standbys, each with
     `name`, `address`, `state`, `sync`, `bytes` and `seconds`. `sessions` have `program` and
-    `number`, and `address` and `seconds` where the owner sees them.
+    `number`, and `address` and `seconds` where the owner sees them. `damage` has the rows of
+    skipmq.damaged_pages.
     """
 
     host: str | None
@@ -43,6 +44,7 @@ class Server(NamedTuple):
     standby_count: int
     standbys: list[dict[str, Any]]
     sessions: list[dict[str, Any]]
+    damage: list[dict[str, Any]]
 
 
 class OverviewSnapshot(NamedTuple):

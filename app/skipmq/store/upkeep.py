@@ -104,6 +104,7 @@ def jobs(settings: Settings) -> list[Job]:
             Statement("select skipmq.expire_consumers($1)", INTEGER),
             (CHUNK,),
         ),
+        Job("forget damage", 15.0, Statement("select skipmq.expire_damage()"), (), UNLIMITED),
         Job("drop partitions", cleanup, drop, (keep, bool(settings.archive))),
     ]
     if days := settings.audit_days:

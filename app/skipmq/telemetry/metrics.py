@@ -168,6 +168,11 @@ GAUGES = {
     "counted age": Definition(
         "skipmq_counts_age_seconds", "Time since a node last added up the changes of all counts"
     ),
+    "damaged pages": Definition(
+        "skipmq_damaged_pages",
+        "Damaged pages that nodes met and that are not repaired",
+        ("relation",),
+    ),
     "sessions": Definition("skipmq_server_sessions", "Sessions of the database server"),
     "most sessions": Definition(
         "skipmq_server_sessions_limit", "Maximum number of sessions of the database server"

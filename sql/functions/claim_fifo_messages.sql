@@ -81,7 +81,8 @@ begin
     from unnest(v_groups, v_firsts) with ordinality h (group_no, first_number, place)
     cross join lateral (
       select m.ctid as tid, m.sequence_number, bool_and(
-        m.enqueued_at > v_horizon and m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) < v_max_receives
+        m.enqueued_at > v_horizon
+        and least(m.receive_count, 2147483646) - m.receive_base - coalesce(m.arrival_count, 0) < v_max_receives
         and case when m.receive_count = m.receive_base then m.visible_at + v_delay else m.visible_at end <= v_now
       ) over (order by m.sequence_number) as ready
       from (
@@ -111,7 +112,8 @@ begin
     with claimed as (
       update skipmq.message m set
         visible_at = v_until,
-        receive_count = m.receive_count + 1,
+        receive_count = least(m.receive_count, 2147483645) + 1,
+        receive_base = least(m.receive_base, 2147483645),
         first_received_at = coalesce(m.first_received_at, v_now)
       from unnest(v_tids, v_places) with ordinality h (tid, place, n)
       where m.ctid = h.tid and h.place is not null

@@ -23,8 +23,8 @@ begin
     queue_id = p_target,
     shard = 0,
     visible_at = p_now,
-    receive_count = m.receive_count + 1,
-    receive_base = m.receive_base + 1,
+    receive_count = least(m.receive_count, 2147483645) + 1,
+    receive_base = least(m.receive_base, 2147483644) + 1,
     arrival_count = m.receive_count - m.receive_base,
     dead_letter_source = format('arn:aws:sqs:%s:%s:%s', v_source.region, v_source.account, v_source.name)
   where m.ctid = any (p_tids);

@@ -98,7 +98,7 @@ begin
       return query
       with candidate as materialized (
         select m.ctid as tid, m.visible_at, m.enqueued_at, m.group_id,
-          m.receive_count - m.receive_base - coalesce(m.arrival_count, 0) as received
+          least(m.receive_count, 2147483646) - m.receive_base - coalesce(m.arrival_count, 0) as received
         from skipmq.message m
         where m.queue_id = p_queue_id and m.shard = v_shard and m.group_no is null
           and m.visible_at >= v_from and m.visible_at <= v_now
@@ -107,7 +107,8 @@ begin
       )
       update skipmq.message m set
         visible_at = v_until, shard = case v_shard when 0 then 2 else v_shard end,
-        receive_count = m.receive_count + 1,
+        receive_count = least(m.receive_count, 2147483645) + 1,
+        receive_base = least(m.receive_base, 2147483645),
         first_received_at = coalesce(m.first_received_at, v_now)
       from candidate c
       where m.ctid = c.tid and c.enqueued_at > v_horizon and c.received < v_max_receives

@@ -8,7 +8,8 @@ create table skipmq.message (
   enqueued_at timestamptz not null,
   first_received_at timestamptz,
   queue_id bigint not null,
-  -- The fencing token: incremented by each receive and never reset, so that an old receipt cannot match.
+  -- The fencing token: incremented by each receive and never reset, so that an old receipt cannot match. From the 2147483646th
+  -- receive on it stays, so that the receipts of later receives are alike.
   receive_count integer not null default 0,
   -- The receive count that users see is receive_count - receive_base.
   receive_base integer not null default 0,

@@ -87,6 +87,7 @@ def _database(settings: Settings, findings: _Findings) -> str:
         findings.examine(f"roles{suffix}", partial(_roles, part))
         findings.examine(f"vacuum{suffix}", partial(_vacuum, part))
         findings.examine(f"pages{suffix}", partial(condition.check_pages, part))
+        findings.examine(f"sequences{suffix}", partial(condition.check_sequences, part))
     findings.examine("broker", lambda: _broker(settings, url))
     findings.examine("counts", lambda: _counts(settings, url))
     findings.examine("replication", lambda: _replication(settings, url))

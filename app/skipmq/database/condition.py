@@ -5,6 +5,16 @@ import psycopg
 from skipmq.database.schema import SchemaError
 
 _DAMAGE = "select error || ': ' || remedy from skipmq.damaged_pages()"
+# Numbers that sends take. A sequence that cycles has no end.
+_SEQUENCES = """
+select s.sequencename, s.max_value - coalesce(s.last_value, s.start_value),
+  100.0 * (s.max_value - coalesce(s.last_value, s.start_value)) / (s.max_value - s.min_value)
+from pg_sequences s
+where s.schemaname = 'skipmq' and not s.cycle and s.sequencename <> 'queue_id_seq'
+order by 2, 1
+"""
+# The least share of a sequence's numbers, in percent, that is no problem.
+_ENOUGH = 10
 
 
 def check_pages(url: str) -> str:
@@ -14,3 +24,16 @@ def check_pages(url: str) -> str:
     if found:
         raise SchemaError("; ".join(found))
     return "no node has met a damaged page"
+
+
+def check_sequences(url: str) -> str:
+    """Return how many numbers the sequences have left; raise SchemaError where they are few."""
+    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+        rows = connection.execute(_SEQUENCES).fetchall()
+    left = ", ".join(f"{name} has {number:,} numbers left" for name, number, _ in rows)
+    if any(percent < _ENOUGH for *_, percent in rows):
+        raise SchemaError(
+            f"{left}: at the end sends fail; move the queues to a new database before, with"
+            " `skipmq import`, or raise the sequence's maximum where it was lowered"
+        )
+    return left

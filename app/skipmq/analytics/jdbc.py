@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 
 from pyspark.sql import DataFrame, SparkSession
 
+from skipmq import pins
 from skipmq.analytics.postgres import history
 from skipmq.analytics.socket_proxy import proxied
 from skipmq.database import session
@@ -136,7 +137,7 @@ def _source(parameters: Mapping[str, str]) -> Source:
         **{_SAME_NAME[key]: value for key, value in parameters.items() if key in _SAME_NAME},
     }
     timeout = f"-c statement_timeout={STATEMENT_TIMEOUT}s"
-    query["options"] = f"{parameters.get('options', '')} {timeout}".strip()
+    query["options"] = pins.options(f"{parameters.get('options', '')} {timeout}", {})
     if target := parameters.get("target_session_attrs"):
         query["targetServerType"] = _TARGETS[target]
         query["hostRecheckSeconds"] = "2"

@@ -1,19 +1,26 @@
-"""Connections of a worker: one for its claims, which reconnects, and those of transactions."""
+"""Connections of a worker: one for its claims, which reconnects, and those of transactions.
+
+A handler's transaction has the settings of its role. Those of the worker's own statements are
+pinned, and each has a deadline: a frozen server acknowledges what it is sent and answers nothing.
+"""
 
 import asyncio
 import logging
+import os
 import random
 import re
 import select
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from skipmq.client import statements
+from skipmq import pins
 from skipmq.client.errors import ClientError, sqlstate
 
 log = logging.getLogger(__package__)
@@ -25,6 +32,7 @@ _Open = TypeVar("_Open", Connection, AsyncConnection)
 
 # A URL may override these. A primary that stops answering is noticed within seconds.
 _DEFAULTS = {
+    "client_encoding": "UTF8",
     "connect_timeout": "10",
     "fallback_application_name": "skipmq work",
     "keepalives_idle": "10",
@@ -33,6 +41,10 @@ _DEFAULTS = {
     "target_session_attrs": "read-write",
     "tcp_user_timeout": "20000",
 }
+# A worker's connection waits for no transaction of another for long: it serves all its queues.
+_LIMITS = pins.UNLIMITED | {"lock_timeout": "2s"}
+# The least that a statement of the worker's own may take, in seconds; else as long as to connect.
+_SHORTEST_DEADLINE = 5.0
 _LONGEST_PAUSE = 5.0
 # As SQLAlchemy writes a URL, with the driver.
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")
@@ -60,6 +72,9 @@ class Connections:
 
     def __init__(self, dsn: str) -> None:
         self._conninfo = conninfo(dsn)
+        given = conninfo_to_dict(self._conninfo)
+        self.seconds = seconds_allowed(given)
+        self._pinned: str | None = make_conninfo("", **pins.pinned(given, _LIMITS))
         self._idle: list[Connection] = []
         self._async_idle: list[AsyncConnection] = []
         self._is_closed = False
@@ -82,7 +97,7 @@ class Connections:
     @asynccontextmanager
     async def atransaction(self) -> AsyncIterator[AsyncConnection]:
         """Give a connection in a transaction; for coroutines."""
-        connection = _taken(self._async_idle) or await self.connect()
+        connection = _taken(self._async_idle) or await _connect(self._conninfo)
         try:
             async with connection.transaction():
                 yield connection
@@ -93,11 +108,23 @@ class Connections:
                 self._async_idle.append(connection)
 
     async def connect(self) -> AsyncConnection:
-        """Open a connection of its own."""
-        # Not prepared: a pooler in transaction mode gives each statement another session.
-        return await AsyncConnection.connect(
-            self._conninfo, autocommit=True, prepare_threshold=None
-        )
+        """Open a connection for statements of the worker's own."""
+        if self._pinned is None:
+            return await _connect(self._conninfo)
+        try:
+            connection = await _connect(self._pinned)
+        except psycopg.OperationalError as error:
+            if not pins.is_refused(error):
+                raise
+            # A pooler, whose sessions are others' too: they keep their settings.
+            self._pinned = None
+            return await _connect(self._conninfo)
+        if connection.info.server_version >= pins.TRANSACTION_TIMEOUT:
+            with deadline(connection, self.seconds):
+                await connection.execute(
+                    pins.LIFT_TRANSACTION_TIMEOUT, (connection.info.backend_pid,)
+                )
+        return connection
 
     async def close(self) -> None:
         """Close the connections that are not in use, and the others after their use."""
@@ -113,6 +140,51 @@ class Connections:
             or connection.closed
             or connection.info.transaction_status != TransactionStatus.IDLE
         )
+
+
+async def _connect(conninfo: str) -> AsyncConnection:
+    # Not prepared: a pooler in transaction mode gives each statement another session.
+    return await AsyncConnection.connect(conninfo, autocommit=True, prepare_threshold=None)
+
+
+def seconds_allowed(given: Mapping[str, Any]) -> float:
+    """Return how long a statement of the worker's own may take: as long as a connection attempt."""
+    return max(float(given.get("connect_timeout") or 0), _SHORTEST_DEADLINE)
+
+
+@contextmanager
+def deadline(connection: Connection | AsyncConnection, seconds: float) -> Iterator[None]:
+    """Close the connection where the block, a statement of the worker's own, takes too long.
+
+    It is not cancelled, which a frozen server would not answer either. Raises
+    psycopg.OperationalError then.
+    """
+    is_over = threading.Event()
+
+    def end() -> None:
+        is_over.set()
+        with (
+            suppress(OSError, psycopg.Error),
+            socket.socket(fileno=os.dup(connection.fileno())) as s,
+        ):
+            s.shutdown(socket.SHUT_RDWR)
+
+    timer: threading.Timer | asyncio.TimerHandle
+    if isinstance(connection, psycopg.AsyncConnection):
+        timer = asyncio.get_running_loop().call_later(seconds, end)
+    else:
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        if is_over.is_set():
+            text = f"the server did not answer within {seconds:g} s"
+            raise psycopg.OperationalError(text) from error
+        raise
+    finally:
+        timer.cancel()
 
 
 def _taken(idle: list[_Open]) -> _Open | None:
@@ -164,8 +236,9 @@ class Link:
                     made = make()
                     if made is None:
                         return []
-                    cursor = await (await self._opened()).execute(*made)
-                    return await cursor.fetchall()
+                    connection = await self._opened()
+                    with deadline(connection, self._connections.seconds):
+                        return await (await connection.execute(*made)).fetchall()
             except psycopg.Error as error:
                 if not _passes(error):
                     raise
@@ -181,7 +254,6 @@ class Link:
     async def _opened(self) -> AsyncConnection:
         if self._connection is None or self._connection.closed:
             self._connection = await self._connections.connect()
-            await self._connection.execute(statements.SETTINGS)
             self.is_open = True
         return self._connection
 

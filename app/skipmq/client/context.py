@@ -9,7 +9,7 @@ from psycopg import AsyncCursor, Cursor
 from psycopg.rows import tuple_row
 
 from skipmq.client import transactions
-from skipmq.client.connections import AsyncConnection, Connection
+from skipmq.client.connections import AsyncConnection, Connection, deadline, seconds_allowed
 from skipmq.client.errors import ClientError
 from skipmq.client.message import Message
 from skipmq.client.outcomes import LostMessageError
@@ -82,7 +82,8 @@ class Context:
             yield connection
             self._release()
             cursor = Cursor(connection, row_factory=tuple_row)
-            self._check(cursor.execute(*self._deletion()).fetchall())
+            with deadline(connection, seconds_allowed(connection.info.get_parameters())):
+                self._check(cursor.execute(*self._deletion()).fetchall())
         self.is_deleted = True
 
     @asynccontextmanager
@@ -93,7 +94,8 @@ class Context:
                 yield connection
                 self._release()
                 cursor = AsyncCursor(connection, row_factory=tuple_row)
-                self._check(await (await cursor.execute(*self._deletion())).fetchall())
+                with deadline(connection, seconds_allowed(connection.info.get_parameters())):
+                    self._check(await (await cursor.execute(*self._deletion())).fetchall())
         self.is_deleted = True
 
     @contextmanager

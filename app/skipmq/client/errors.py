@@ -22,6 +22,8 @@ class ClientError(Exception):
 def sqlstate(error: BaseException) -> str | None:
     """Return the SQLSTATE of an error of any driver, however a library wrapped it."""
     for each in _causes(error):
+        if isinstance(each, UnicodeEncodeError):  # Of a driver, which sends nothing then.
+            return "22P05"
         for name in ("sqlstate", "pgcode"):
             if isinstance(found := getattr(each, name, None), str):
                 return found
@@ -64,6 +66,8 @@ def explained(
             pass
         case "25006":
             text = "this connection only reads: connect to the primary, with writes allowed"
+        case "22P05":
+            text = f"this connection has another client_encoding than UTF8 ({text}): set it so"
         case _ if state not in _REFUSED:
             return None
     return ClientError(text, state)

@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 
 from skipmq.client import statements
-from skipmq.client.connections import Connections
+from skipmq.client.connections import Connections, deadline
 from skipmq.client.source import Wakened
 
 log = logging.getLogger(__package__)
@@ -27,13 +27,15 @@ async def listen(connections: Connections, runners: Sequence[Wakened]) -> None:
     while True:
         try:
             async with await connections.connect() as connection:
-                found = await connection.execute(statements.PLACE, (None, None))
-                ((account, region),) = await found.fetchall()
+                with deadline(connection, connections.seconds):
+                    found = await connection.execute(statements.PLACE, (None, None))
+                    ((account, region),) = await found.fetchall()
+                    await connection.execute(statements.LISTEN)
                 named = {each.queue.arn_in(account, region): each for each in runners}
                 announcements = [f"{process} waiting {arn}" for arn in named]
-                await connection.execute(statements.LISTEN)
                 while True:
-                    await connection.execute(statements.NOTIFY, (announcements,))
+                    with deadline(connection, connections.seconds):
+                        await connection.execute(statements.NOTIFY, (announcements,))
                     async for notice in connection.notifies(timeout=_ANNOUNCE_SECONDS):
                         for arn in sent(notice.payload):
                             if arn in named:

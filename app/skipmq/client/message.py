@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from skipmq.client.attributes import Value, decode
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,4 +36,5 @@ class Message:
         """Return the message of a row of a claim."""
         number, receipt, id_, text, stored, count, sent_at, group, source, trace, own = row
         known = decode(stored)
+        sent_at = EPOCH + timedelta(microseconds=sent_at)
         return cls(id_, text, known, count, sent_at, group, source, number, receipt, trace, own)

@@ -200,6 +200,11 @@ class Queue(Generic[T]):
         encoded = map(self._encoded, values)
         while chunk := list(islice(encoded, _CHUNK)):
             own = [next(ids, None) for _ in chunk] if self.fifo else None
+            if "" in (own or ()):
+                raise ClientError(
+                    f"a deduplication id of {self.name!r} is empty: use 1 to 128 characters, or"
+                    " None, with which the queue may deduplicate by content"
+                )
             yield Sending(chunk, typed, delay, group, own)
 
     def _statement(self, sending: Sending) -> tuple[str, list[Any]]:
@@ -208,7 +213,14 @@ class Queue(Generic[T]):
         known = message_attributes.encoded(typed)
         where = (self.account, self.region)
         if self.fifo:
-            return statements.SEND_FIFO, [self.name, group, known, *where, chunk, own]
+            return statements.SEND_FIFO, [
+                self.name,
+                group,
+                known,
+                *where,
+                chunk,
+                [each or "" for each in own or ()],
+            ]
         return statements.SEND, [self.name, known, delay, *where, group, chunk]
 
     def _encoded(self, value: T) -> str:

@@ -18,24 +18,28 @@ REGION = (
     "coalesce(%s::text, nullif(current_setting('skipmq.region', true), ''),"
     f" '{limits.DEFAULT_REGION}')"
 )
+# A time as microseconds since 1970: DateStyle and timezone are the caller's.
+MICROSECONDS = "(extract(epoch from {}) * 1000000)::bigint"
 PLACE = f"select {ACCOUNT}, {REGION}"
 
-# One message for each body, in their order; gives their ids.
+# One message for each body, in their order; gives their ids. '' is no deduplication id: whether an
+# array's null is one depends on array_nulls, which is the caller's.
 SEND = f"""
 select skipmq.send_message(
-  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text)::text
+  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text)
 from unnest(%s::text[]) b (body)"""
 SEND_FIFO = f"""
 select skipmq.send_fifo_message(
-  %s::text, b.body, %s::text, b.deduplication_id, %s::text::jsonb, {ACCOUNT}, {REGION})::text
+  %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
-# The claim commits by itself. What follows names what was claimed by ids, receive counts and
-# message ids.
+# The claim commits by itself, and like a node's waits for no standby: what a failover undoes is
+# delivered again. What follows names what was claimed by ids, receive counts and message ids.
 CLAIM = f"""
 select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
-  r.sent_at, r.group_id, r.dead_letter_source, r.trace_header, r.deliveries
-from skipmq.receive_message(%s::text, %s::integer, %s::integer, {ACCOUNT}, {REGION}) r"""
+  {MICROSECONDS.format("r.sent_at")}, r.group_id, r.dead_letter_source, r.trace_header, r.deliveries
+from (select set_config('synchronous_commit', 'off', true)) c,
+  skipmq.receive_message(%s::text, %s::integer, %s::integer, {ACCOUNT}, {REGION}) r"""
 _CLAIMED = "from unnest(%s::bigint[], %s::integer[], %s::uuid[]) m (id, receive_count, message_id)"
 DELETE = f"""
 select skipmq.delete_message(
@@ -66,8 +70,6 @@ def settling(
     return statement, [*before, *map(list, zip(*claimed, strict=True))]
 
 
-# A worker's connection waits for no transaction of another for long: it serves all its queues.
-SETTINGS = "set lock_timeout = '2s'"
 LISTEN = "listen skipmq"
 NOTIFY = "select pg_notify('skipmq', n.payload) from unnest(%s::text[]) n (payload)"
 

@@ -16,6 +16,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
+from skipmq import pins
 from skipmq.database import address, pooler
 from skipmq.database.statement import (
     BINARY,
@@ -26,15 +27,8 @@ from skipmq.database.statement import (
     TimestampLoader,
 )
 
-# A node has time limits of its own, so that those set for its role or database are lifted. An
-# operator can change lock_timeout in the URL.
-_LIMITS = (
-    "-c lock_timeout=1s -c statement_timeout=0 -c idle_session_timeout=0"
-    " -c idle_in_transaction_session_timeout=0"
-)
-# The first version with transaction_timeout; earlier ones refuse an option of that name.
-_TRANSACTION_TIMEOUT = 170_000
-_UTC = "-c timezone=UTC"
+# An operator can change lock_timeout in the URL.
+LIMITS = pins.UNLIMITED | {"lock_timeout": "1s"}
 _KEEPALIVE = {
     "connect_timeout": 2,
     "keepalives_idle": 5,
@@ -60,15 +54,13 @@ def parameters(url: str, application_name: str) -> dict[str, Any]:
     """
     given = address.parameters(url)
     several = "," in given.get("host", "") + given.get("port", "")
-    return {
+    own = {
         **_KEEPALIVE,
         **({"target_session_attrs": "read-write"} if several else {}),
         "application_name": application_name,
         **given,
-        "options": f"{_LIMITS} {given.get('options', '')} {_UTC}",
-        # The encoding that statement.py writes, whatever the environment or the role sets.
-        "client_encoding": "UTF8",
     }
+    return pins.pinned(own, LIMITS)
 
 
 def _error(result: pq.abc.PGresult) -> psycopg.Error:
@@ -192,7 +184,7 @@ class Connection:
 
         Close the connection and raise pooler.PoolerError where a pooler shares the session.
         """
-        has_timeout = self._driver.info.server_version >= _TRANSACTION_TIMEOUT
+        has_timeout = self._driver.info.server_version >= pins.TRANSACTION_TIMEOUT
         try:
             ((pid, _),) = await self.rows(
                 _PID_WITHOUT_TIMEOUT if has_timeout else _PID, (), _PID_SECONDS

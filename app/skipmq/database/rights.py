@@ -62,7 +62,7 @@ def missing(url: str) -> list[Finding]:
 
     Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
     """
-    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
+    with session.opened(url) as connection:
         return _findings(connection, files.missing())
 
 
@@ -72,7 +72,7 @@ def surplus(url: str) -> list[Finding]:
     Any role may call it; only the owner sees the grants of queues to roles that do not exist.
     Raises psycopg.OperationalError when the database is unavailable.
     """
-    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
+    with session.opened(url) as connection:
         return _surplus(connection)
 
 

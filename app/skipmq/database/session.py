@@ -3,15 +3,17 @@
 import re
 from collections.abc import Generator, Mapping
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import Conninfo, TransactionStatus
 
+from skipmq import pins
 from skipmq.database import address
 
 Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+_Opened = TypeVar("_Opened", bound=psycopg.Connection[Any])
 Error = psycopg.Error
 # The server is unreachable or has ended the session.
 Unavailable = psycopg.OperationalError
@@ -29,6 +31,8 @@ _KEEPALIVE = {
 }
 # In seconds; libpq's own minimum.
 _CONNECT_TIMEOUT, _SHORTEST_TIMEOUT = "10", 2.0
+# A reader's role has limits of its own for statements and transactions.
+_READING = {"idle_session_timeout": "0", "lock_timeout": "0"}
 # Tries to connect to a server that is silent.
 _PROBES = 2
 # Parameters that choose one of several servers.
@@ -77,14 +81,6 @@ class _WatchedConnection(Session):
         return monotonic() - heard > silence_limit(self.info.dsn)
 
 
-def begin(url: str, **options: Any) -> Session:
-    """Connect with psycopg's options, in UTF-8, whatever PGCLIENTENCODING or the role sets.
-
-    Raises psycopg.OperationalError.
-    """
-    return psycopg.connect(url, **options, client_encoding="UTF8")
-
-
 def silence_limit(url: str) -> float:
     """Return the connect_timeout of a URL in seconds, after which a silent server is probed."""
     given = float(parameters(url).get("connect_timeout", 0)) or float(_CONNECT_TIMEOUT)
@@ -99,7 +95,7 @@ def frozen(url: str) -> str | None:
     given = {"connect_timeout": _CONNECT_TIMEOUT, **parameters(url)}
     for _ in range(_PROBES):
         try:
-            begin(conninfo(given | {"application_name": "skipmq probe"})).close()
+            _open(psycopg.Connection, given | {"application_name": "skipmq probe"}).close()
         except psycopg.errors.ConnectionTimeout:
             continue
         except Unavailable:
@@ -118,20 +114,50 @@ def connect(url: str, name: str, *, writing: bool = False) -> Session:
     """Connect in autocommit mode, with the application_name `name`.
 
     With `writing` connect to the primary of several servers in the URL. A statement that a standby
-    cancels is tried four times. Statements may take any time, unless the server is frozen. Raises
-    Unavailable, as all that uses the session does.
+    cancels is tried four times. Statements may take any time, unless the server is frozen, or the
+    reader's role has a limit. Raises Unavailable, as all that uses the session does.
     """
     given = {"connect_timeout": _CONNECT_TIMEOUT, **_KEEPALIVE, **parameters(url)}
     if writing and "," in given.get("host", "") + given.get("port", ""):
         given.setdefault("target_session_attrs", "read-write")
-    given |= {"application_name": name, "client_encoding": "UTF8"}
+    given |= {"application_name": name}
     try:
-        return _WatchedConnection.connect(conninfo(given), autocommit=True)
+        return _open(_WatchedConnection, given, pins.UNLIMITED if writing else _READING)
     except psycopg.errors.ConnectionTimeout as error:
         raise psycopg.errors.ConnectionTimeout(
             f"{_place(given)} opened no session in {silence_limit(url):.0f} s: its address is"
             " wrong, or its server is frozen or overloaded"
         ) from error
+
+
+def opened(
+    url: str, *, autocommit: bool = True, seconds: int = 5, name: str | None = None
+) -> psycopg.Connection[Any]:
+    """Connect within `seconds`; statements may take any time. Raises Unavailable."""
+    given = address.parameters(url) | {"connect_timeout": str(seconds)}
+    given |= {} if name is None else {"application_name": name}
+    return _open(psycopg.Connection, given, pins.UNLIMITED, autocommit=autocommit)
+
+
+def _open(
+    kind: type[_Opened],
+    given: Mapping[str, str],
+    limits: Mapping[str, str] = pins.UNLIMITED,
+    *,
+    autocommit: bool = True,
+) -> _Opened:
+    """Open a session with the pins; without them where a pooler refuses options."""
+    try:
+        session = kind.connect(conninfo(pins.pinned(given, limits)), autocommit=True)
+    except psycopg.OperationalError as error:
+        if not pins.is_refused(error):
+            raise
+        session = kind.connect(conninfo({**given, "client_encoding": "UTF8"}), autocommit=True)
+    else:
+        if limits and session.info.server_version >= pins.TRANSACTION_TIMEOUT:
+            session.execute(pins.LIFT_TRANSACTION_TIMEOUT, (session.info.backend_pid,))
+    session.autocommit = autocommit
+    return session
 
 
 def _place(given: Mapping[str, str]) -> str:

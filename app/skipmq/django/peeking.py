@@ -1,13 +1,14 @@
 """Queues and messages as they are: nothing is received, nothing is changed."""
 
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import Error, connections, transaction
 
 from skipmq import Queue
 from skipmq.client.errors import ClientError, explained, sqlstate
+from skipmq.client.message import EPOCH
 from skipmq.django import statements
 
 
@@ -37,9 +38,15 @@ class Peeked:
     body: str
     attributes: str | None
     receive_count: int
-    sent_at: datetime
+    # In microseconds since 1970.
+    sent: int
     group: str | None
     deduplication_id: str | None
+
+    @property
+    def sent_at(self) -> datetime:
+        """Return when it was sent."""
+        return EPOCH + timedelta(microseconds=self.sent)
 
 
 def queues(alias: str, search: str, *, limit: int, offset: int) -> tuple[list[Counted], int]:

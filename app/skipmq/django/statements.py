@@ -1,6 +1,6 @@
 """The statements of the Django app, for the owner of the schema and members of skipmq_node."""
 
-from skipmq.client.statements import ACCOUNT, REGION
+from skipmq.client.statements import ACCOUNT, MICROSECONDS, REGION
 
 # A queue with its attributes, or the one that is there with the same.
 CREATE_QUEUE = "select skipmq.create_queue(%s::text, %s::jsonb)"
@@ -16,6 +16,7 @@ select s.account, s.region, s.queue, s.visible, s.in_flight, s.delayed, s.oldest
 from skipmq.queue_statistics(null, null, %s::text, 'name', %s::integer, %s::integer) s"""
 MESSAGES = f"""
 select p.place, p.id, p.state, extract(epoch from p.visible_in)::integer, p.message_id::text,
-  p.body, p.attributes, p.approximate_receive_count, p.sent_at, p.group_id, p.deduplication_id
+  p.body, p.attributes, p.approximate_receive_count, {MICROSECONDS.format("p.sent_at")},
+  p.group_id, p.deduplication_id
 from skipmq.peek_messages(
   skipmq.queue_id(%s::text, {ACCOUNT}, {REGION}), %s::text, %s::integer, %s::text, %s::bigint) p"""

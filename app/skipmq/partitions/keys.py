@@ -24,7 +24,7 @@ def copy(source: str, target: psycopg.Connection[Any]) -> None:
 
     Raises psycopg.Error.
     """
-    with session.begin(source, connect_timeout=5) as connection:
+    with session.opened(source, autocommit=False) as connection:
         for table in _TABLES:
             target.execute(f"delete from skipmq.{table}".encode())
             with (

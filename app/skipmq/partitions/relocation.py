@@ -236,12 +236,7 @@ class Mover:
                 connection.execute(_PLACE, (*key, target))
 
     def _connected(self, number: int) -> psycopg.Connection[Any]:
-        return session.begin(
-            self._urls[number],
-            autocommit=True,
-            connect_timeout=5,
-            application_name="skipmq partitions",
-        )
+        return session.opened(self._urls[number], name="skipmq partitions")
 
 
 def _begin(

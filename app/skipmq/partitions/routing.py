@@ -88,7 +88,7 @@ def routed(file: Path) -> str:
 
 def signatures(url: str) -> dict[str, Signature]:
     """Return the functions of a partition by name; raise psycopg.OperationalError."""
-    with session.begin(url, autocommit=True, connect_timeout=5) as connection:
+    with session.opened(url) as connection:
         rows = connection.execute(_SIGNATURES).fetchall()
     return {
         name: Signature(

@@ -2,20 +2,11 @@
 -- that has the queue, by PL/Proxy, and commits there. The generated functions follow these files: the line "Routed:" of a
 -- function's contract says how. skipmq_router has what they share; its functions that take a partition number first run
 -- there.
-create schema skipmq_router;
-grant usage on schema skipmq_router to skipmq_node;
-
--- The map: the number of partitions, how many there were when they were made, and what identifies those that belong
--- together. The upper bits of a queue id, queue_id >> 57, are the number of its partition.
-create table skipmq_router.map (
-  one boolean primary key default true check (one),
-  partitions integer not null check (partitions between 1 and 64),
-  homes integer not null check (homes between 1 and partitions),
-  map_id uuid not null,
-  -- The role of the schema's owner in the partitions, for commands; null for that of the command's user.
-  owner text
-);
-grant select on skipmq_router.map to skipmq_node;
+--
+-- The map, skipmq_router.map, is a view of constants that `skipmq partitions` creates first: the number of partitions, how
+-- many there were when they were made (homes), what identifies those that belong together (map_id), and the role of the
+-- schema's owner in the partitions. A statement that waited for a change of the map would not see the row of a new table,
+-- whose definition it sees. The upper bits of a queue id, queue_id >> 57, are the number of its partition.
 
 create function skipmq_router.partitions() returns integer
 language sql stable

@@ -4,6 +4,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from skipmq import Queue as Sender
@@ -48,6 +49,34 @@ def test_once_ends_when_all_is_done(shop: Any, tables: Connection) -> None:
     with shop.start("skipmq_work", "shop", "--once") as worker:
         assert worker.ended() == 0
     assert worker.lines[-1] == "skipmq: stopped (no message)"
+
+
+def test_settings_of_the_database_change_nothing(shop: Any, tables: Connection) -> None:
+    settings = {
+        "array_nulls": "off",
+        "datestyle": "SQL, DMY",
+        "default_transaction_isolation": "'serializable'",
+        "intervalstyle": "'iso_8601'",
+        "search_path": "public, pg_catalog",
+        "standard_conforming_strings": "off",
+        "timezone": "'Asia/Kathmandu'",
+    }
+    for name, value in settings.items():
+        place = psycopg.sql.Identifier(tables.info.dbname)
+        change = psycopg.sql.SQL(f"alter database {{}} set {name} to {value}")  # type: ignore[arg-type]
+        tables.execute(change.format(place))
+    peek = "for m in messages('default', Queue('orders'), limit=9): print(m.sent_at.isoformat())"
+
+    shop.place("tea")
+    shown = shop.run(
+        *("shell", "-v0", "-c"),
+        f"from skipmq import Queue\nfrom skipmq.django.peeking import messages\n{peek}",
+    )
+    with shop.start("skipmq_work", "--once") as worker:
+        assert worker.ended() == 0, worker.log
+
+    assert shown.strip().endswith("+00:00")
+    assert shipments(tables) == [(1, 1)]
 
 
 def test_worker_that_is_killed_in_the_middle_has_done_nothing(

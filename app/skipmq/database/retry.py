@@ -54,6 +54,9 @@ _FROM_ROUTER = re.compile(
     r"(?:PL/Proxy function )?skipmq(?:_router)?\.\w+\(\d+\): \[[^\]]*\] (?:REMOTE [A-Z]+: )?"
 )
 _CONNECTION_OF_ROUTER = "XX000"
+# A router is being made again, as `skipmq partitions add` does: a function that the statement was
+# about to call is gone, and there is another in its place. The server never translates this.
+_REMADE = re.compile(r"cache lookup failed for function [0-9]+")
 
 
 def text(error: psycopg.Error) -> str:
@@ -64,8 +67,10 @@ def text(error: psycopg.Error) -> str:
 def partition_verdict(error: psycopg.Error) -> Verdict | None:
     """Return the verdict for a partition that a router cannot use, or None.
 
-    Other partitions, and the router itself, are not affected.
+    Other partitions, and the router itself, are not affected. So it is while it is made again.
     """
+    if _REMADE.fullmatch(error.diag.message_primary or ""):
+        return Verdict.UNKNOWN
     if (found := _FROM_ROUTER.match(error.diag.message_primary or "")) is None:
         return None
     if error.sqlstate == _CONNECTION_OF_ROUTER:

@@ -206,28 +206,29 @@ def install(
         connection.execute("drop server if exists skipmq cascade")
         connection.execute("create schema skipmq")
         _server(connection, partitions, node_password)
+        connection.execute("create schema skipmq_router")
+        owner = address.parameters(partitions[0]).get("user")
+        values = (whole.partitions, whole.homes, whole.map_id, owner)
+        connection.execute(_MAP.format(*map(sql.Literal, values)))
         connection.execute("set local check_function_bodies = off")
         for file in sorted((files.folder("sql") / "router").glob("*.sql")):
             connection.execute(file.read_bytes())
-        connection.execute(
-            "insert into skipmq_router.map (partitions, homes, map_id, owner)"
-            " values (%s, %s, %s, %s)",
-            (
-                *(whole.partitions, whole.homes, whole.map_id),
-                address.parameters(partitions[0]).get("user"),
-            ),
-        )
         for function in routing.functions(signatures):
             connection.execute(function.encode())
         state = schema.inspect(partitions[0])
-        connection.execute(_REVISION)
-        connection.execute("insert into skipmq.alembic_version values (%s)", (state.found,))
+        connection.execute(_REVISION.format(sql.Literal(state.found)))
         connection.execute(_GRANTS)
         rights.revoke_surplus(connection)
 
 
+_MAP = sql.SQL(
+    "create view skipmq_router.map as"
+    " select {}::integer as partitions, {}::integer as homes, {}::uuid as map_id,"
+    # The role of the schema's owner in the partitions, for commands; null for the command's user.
+    " {}::text as owner"
+)
 # The revision of the partitions' schema, which nodes check when they start.
-_REVISION = "create table skipmq.alembic_version (version_num varchar(32) not null primary key)"
+_REVISION = sql.SQL("create view skipmq.alembic_version as select {}::varchar(32) as version_num")
 _GRANTS = """
 revoke execute on all functions in schema skipmq, skipmq_router from public;
 grant usage on schema skipmq, skipmq_router to skipmq_node;
@@ -236,7 +237,8 @@ grant select on skipmq.alembic_version to skipmq_node;
 -- Analytics read the partitions themselves.
 grant usage on schema skipmq, skipmq_router to skipmq_reader;
 grant execute on function skipmq.partition_map() to skipmq_reader;
-grant select on skipmq_router.map, skipmq.alembic_version to skipmq_reader;
+grant select on skipmq_router.map to skipmq_node, skipmq_reader;
+grant select on skipmq.alembic_version to skipmq_reader;
 -- Only a role that has a mapping can connect to partitions, and it could change the mapping: it is
 -- one without a login. What these functions evaluate is found without the caller's search_path.
 do $$

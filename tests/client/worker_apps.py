@@ -23,6 +23,7 @@ gated = App()
 failing = App()
 remote = App()
 quick = App()
+long = App()
 _handled = itertools.count(1)
 
 
@@ -64,6 +65,12 @@ async def never_full(batch: list[dict[str, Any]]) -> None:
 @failing.consumer(ORDERS, retry=Retry.backoff(60, most=60))
 def fail(body: dict[str, Any]) -> None:
     raise ValueError(body["name"])
+
+
+@long.consumer(ORDERS)
+def wait_in_a_statement(body: dict[str, Any], context: Context) -> None:
+    with context.transaction() as tx:
+        tx.execute("select pg_sleep(%s)", (body["seconds"],))
 
 
 @quick.consumer(ORDERS)

@@ -22,7 +22,7 @@ _PINS = {
     "bytea_output": "hex",
     "datestyle": "ISO,MDY",
     "default_transaction_deferrable": "off",
-    "default_transaction_isolation": r"read\ committed",
+    "default_transaction_isolation": "read committed",
     "extra_float_digits": "1",
     "intervalstyle": "postgres",
     "quote_all_identifiers": "off",
@@ -52,13 +52,20 @@ def options(given: str = "", limits: Mapping[str, str] = UNLIMITED) -> str:
     return " ".join(part for part in parts if part)
 
 
+def settings(limits: Mapping[str, str] = UNLIMITED) -> tuple[list[str], list[str]]:
+    """Return the names of the limits and the pins, and their values."""
+    every = {**limits, **_PINS}
+    return [*every], [*every.values()]
+
+
 def is_refused(error: Exception) -> bool:
     """Return whether a pooler refuses options, as PgBouncer does."""
     return "unsupported startup parameter" in str(error)
 
 
 def _written(settings: Mapping[str, str]) -> str:
-    return " ".join(f"-c {name}={value}" for name, value in settings.items())
+    escaped = {name: value.replace(" ", r"\ ") for name, value in settings.items()}
+    return " ".join(f"-c {name}={value}" for name, value in escaped.items())
 
 
 def _from_environment() -> str:

@@ -17,6 +17,7 @@ from skipmq.cli import cli
 from skipmq.client import ClientError, statements
 from skipmq.config.settings import Settings
 from skipmq.database import session
+from skipmq.database.statement import Statement
 from skipmq.model import OutgoingMessage, QueueName, Recipient
 from skipmq.node import Node
 from support.applications import Applications
@@ -126,6 +127,8 @@ async def assert_node_works(url: str) -> None:
     deadline = monotonic() + 60
     try:
         orders = await node.queues.find(QueueName("000000000000", "us-east-1", "orders"), deadline)
+        isolation = await node.database.rows(Statement("show transaction_isolation"))
+        assert isolation == [("read committed",)]
         message = OutgoingMessage("00000000-0000-4000-8000-000000000000", "naïve 😀")
         await node.standard.send(orders, [message], "tester", deadline)
         (found,) = (await node.standard.receive(orders, 1, None, deadline, Recipient())).messages

@@ -1,5 +1,6 @@
 """Nodes behind a pooler: they work where it keeps sessions, and refuse to where it does not."""
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable
@@ -11,7 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq.database import schema
+from skipmq.database.pool import Pool
 from skipmq.database.schema import SchemaError
+from skipmq.database.statement import Statement
 from support.http import ACCOUNT, SKIPMQ, NodeProcess, client, environment, eventually, free_port
 from support.pooler import IGNORES_OPTIONS, ROUND_ROBIN, PgBouncer
 
@@ -102,6 +105,7 @@ def test_node_works_behind_a_pooler_that_keeps_sessions(pooler: Callable[..., Pg
 
     with bouncer.running("session"):
         code, found = run(bouncer.url, "doctor")
+        asyncio.run(assert_pinned(bouncer.url))
         with NodeProcess(database_url=bouncer.url, workers=2) as node:
             sqs = client(node.ready().url)
             sqs.create_queue(QueueName="orders")
@@ -111,6 +115,14 @@ def test_node_works_behind_a_pooler_that_keeps_sessions(pooler: Callable[..., Pg
 
     assert code == 0, found
     assert bodies == {"0", "1", "2", "3", "4"}
+
+
+async def assert_pinned(url: str) -> None:
+    """The options of the session were ignored."""
+    pool = Pool(url, size=1)
+    shown = "select current_setting('lock_timeout'), current_setting('timezone')"
+    assert await pool.rows(Statement(shown)) == [("1s", "UTC")]
+    pool.close()
 
 
 def receive(sqs: Any) -> list[dict[str, Any]]:

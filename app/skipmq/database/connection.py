@@ -21,6 +21,7 @@ from skipmq.database import address, pooler
 from skipmq.database.statement import (
     BINARY,
     INT8_OID,
+    TEXTS,
     TIME_OID,
     Rows,
     Statement,
@@ -42,6 +43,10 @@ _SYNC_REP_WAIT = "SyncRepWaitForLSN"
 _PID = Statement("select pg_backend_pid(), null")
 _PID_WITHOUT_TIMEOUT = Statement(
     "select pg_backend_pid(), set_config('transaction_timeout', '0', false)"
+)
+# For a session of a pooler that ignores options.
+_PIN = Statement(
+    "select set_config(s.name, s.value, false) from unnest($1, $2) s (name, value)", TEXTS, TEXTS
 )
 _PID_SECONDS = 5.0
 _DONE = {pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK}
@@ -180,7 +185,7 @@ class Connection:
         self.close()
 
     async def _begin_session(self, given: dict[str, Any]) -> None:
-        """Lift transaction_timeout.
+        """Lift transaction_timeout, and pin the settings of a pooler's session.
 
         Close the connection and raise pooler.PoolerError where a pooler shares the session.
         """
@@ -191,6 +196,7 @@ class Connection:
             )
             if pid != self._pgconn.backend_pid:
                 await pooler.check(given)
+                await self.rows(_PIN, _PIN.bind(pins.settings(LIMITS)), _PID_SECONDS)
         except BaseException:
             self.close()
             raise

@@ -22,7 +22,7 @@ CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-
 # The packages that may hold SQL.
 SQL_FOLDERS = ("database", "delivery", "store", "analytics/postgres", "partitions")
 # And the modules.
-SQL_MODULES = ("client/statements.py", "django/statements.py")
+SQL_MODULES = ("client/statements.py", "django/statements.py", "pins.py")
 # And those with SQL of DuckDB's or DataFusion's, on files.
 FILE_MODULES = (
     "analytics/engines/duckdb.py",

@@ -162,6 +162,26 @@ class Queue(Generic[T]):
         sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
         return [each for sending in sendings for each in await self._arun(using, sending)]
 
+    def _check_kind(
+        self, delay: int | None, group: str | None, ids: Sequence[str | None] | None
+    ) -> None:
+        """Raise ClientError for what a queue of this type cannot have."""
+        if not self.fifo and any(ids or ()):
+            raise ClientError(
+                f"{self.name!r} is a standard queue, which does not deduplicate: leave the"
+                " deduplication id out, or take a queue whose name ends in .fifo"
+            )
+        if self.fifo and group is None:
+            raise ClientError(
+                f"{self.name!r} is a FIFO queue: name the group within which messages are"
+                " ordered, as in group='customer-7'"
+            )
+        if self.fifo and delay is not None:
+            raise ClientError(
+                f"{self.name!r} is a FIFO queue, which has one delay for all messages: leave delay"
+                " out, and set the queue's DelaySeconds"
+            )
+
     def _sendings(
         self,
         values: Iterable[T],
@@ -181,21 +201,7 @@ class Queue(Generic[T]):
         for given in deduplication_ids or ():
             if given is not None:
                 check_text("a deduplication id", given)
-        if not self.fifo and any(deduplication_ids or ()):
-            raise ClientError(
-                f"{self.name!r} is a standard queue, which does not deduplicate: leave the"
-                " deduplication id out, or take a queue whose name ends in .fifo"
-            )
-        if self.fifo and group is None:
-            raise ClientError(
-                f"{self.name!r} is a FIFO queue: name the group within which messages are"
-                " ordered, as in group='customer-7'"
-            )
-        if self.fifo and delay is not None:
-            raise ClientError(
-                f"{self.name!r} is a FIFO queue, which has one delay for all messages: leave delay"
-                " out, and set the queue's DelaySeconds"
-            )
+        self._check_kind(delay, group, deduplication_ids)
         ids = iter(deduplication_ids or ())
         encoded = map(self._encoded, values)
         while chunk := list(islice(encoded, _CHUNK)):

@@ -332,7 +332,12 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
     findings = json.loads(run("doctor", "--json", database_url=url, port=free_port()))
 
     checks = {"settings", "database", "schema", "roles", "broker", "counts", "replication", "port"}
-    assert {f["check"] for f in findings} == checks | {"vacuum", "certificate"}
+    assert {f["check"] for f in findings} == checks | {
+        "pages",
+        "vacuum",
+        "sequences",
+        "certificate",
+    }
     assert all(f["ok"] for f in findings)
 
 

@@ -1,6 +1,7 @@
 """Numbers at their end: what clients and `skipmq doctor` are answered."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import botocore.exceptions
 import psycopg
@@ -24,6 +25,11 @@ def node(url: str) -> Iterator[NodeProcess]:
         yield process.ready()
 
 
+def send_until_refused(sqs: Any, queue: str, fifo: dict[str, str]) -> None:
+    for n in range(1000):  # Sessions have some numbers of their own.
+        sqs.send_message(QueueUrl=queue, MessageBody=str(n), **fifo)
+
+
 @pytest.mark.parametrize(
     ("sequence", "fifo"), [("message_id_seq", {}), ("sequence_number_seq", {"MessageGroupId": "g"})]
 )
@@ -44,8 +50,7 @@ def test_end_of_a_sequence_is_no_fault_of_the_client(
         owner.execute(f"select {last}".encode())
 
         with pytest.raises(botocore.exceptions.ClientError) as refused:
-            for n in range(1000):  # Sessions have some numbers of their own.
-                sqs.send_message(QueueUrl=queue, MessageBody=str(n), **fifo)
+            send_until_refused(sqs, queue, fifo)
 
         error = refused.value.response["Error"]
         assert error["Code"] == "ServiceUnavailable"

@@ -1,7 +1,6 @@
 """The condition of a database, for `skipmq doctor`."""
 
-import psycopg
-
+from skipmq.database import maintenance
 from skipmq.database.schema import SchemaError
 
 _DAMAGE = "select error || ': ' || remedy from skipmq.damaged_pages()"
@@ -19,7 +18,7 @@ _ENOUGH = 10
 
 def check_pages(url: str) -> str:
     """Return that no page is known to be damaged; raise SchemaError with the remedies."""
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with maintenance.connect(url) as connection:
         found = [damage for (damage,) in connection.execute(_DAMAGE)]
     if found:
         raise SchemaError("; ".join(found))
@@ -28,7 +27,7 @@ def check_pages(url: str) -> str:
 
 def check_sequences(url: str) -> str:
     """Return how many numbers the sequences have left; raise SchemaError where they are few."""
-    with psycopg.connect(url, autocommit=True, connect_timeout=5) as connection:
+    with maintenance.connect(url) as connection:
         rows = connection.execute(_SEQUENCES).fetchall()
     left = ", ".join(f"{name} has {number:,} numbers left" for name, number, _ in rows)
     if any(percent < _ENOUGH for *_, percent in rows):

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq.database import files, session
+from skipmq.database import files, maintenance
 
 # The functions that roles.sql revokes from nodes, and those that it grants to applications.
 _INTERNAL = re.compile(r"revoke execute on function(.*?)from skipmq_node", re.DOTALL)
@@ -62,7 +62,7 @@ def missing(url: str) -> list[Finding]:
 
     Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
     """
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         return _findings(connection, files.missing())
 
 
@@ -72,7 +72,7 @@ def surplus(url: str) -> list[Finding]:
     Any role may call it; only the owner sees the grants of queues to roles that do not exist.
     Raises psycopg.OperationalError when the database is unavailable.
     """
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         return _surplus(connection)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import psycopg
 
-from skipmq.database import address, files, pooler, rights, session
+from skipmq.database import address, files, maintenance, pooler, rights
 from skipmq.database.connection import parameters
 from skipmq.database.partitions import partition_urls
 from skipmq.telemetry.logs import log
@@ -62,7 +62,7 @@ def inspect(url: str) -> State:
 
     Raises psycopg.OperationalError when the database is unavailable.
     """
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         found = _found(connection)
         info = connection.info
         pid = connection.execute("select pg_backend_pid()").fetchone()
@@ -85,7 +85,7 @@ def is_router(url: str) -> bool:
 
     Raises psycopg.OperationalError when the database is unavailable.
     """
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         row = connection.execute("select to_regclass('skipmq_router.map')").fetchone()
     return row is not None and row[0] is not None
 
@@ -126,7 +126,7 @@ def check_partitions(url: str) -> None:
     router = _read_map(url)
     for number, partition in enumerate(partition_urls(url, router[2])):
         try:
-            with session.opened(partition, seconds=2) as connection:
+            with maintenance.connect(partition, connect_timeout=2) as connection:
                 found = _map(connection)
         except psycopg.OperationalError:
             continue
@@ -165,7 +165,7 @@ def partitions(url: str) -> list[str]:
 
 
 def _read_map(url: str) -> tuple[int | None, UUID | None, list[str]]:
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         return _map(connection)
 
 
@@ -196,7 +196,7 @@ def check_sessions(url: str, state: State) -> None:
 
 def vacuum_seconds(url: str) -> int | None:
     """Return autovacuum_naptime in seconds, or None if autovacuum is off."""
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         row = connection.execute(
             "select current_setting('autovacuum')::boolean,"
             " extract(epoch from current_setting('autovacuum_naptime')::interval)::integer"
@@ -262,7 +262,7 @@ def renewed(url: str) -> bool:
 
     Receipt handles of the other are invalid in it.
     """
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         if _found(connection) != _revisions()[-1]:
             return False
         connection.execute(_RENEW)
@@ -274,7 +274,7 @@ def _install(url: str, revision: str) -> bool:
 
     The result equals that of the migrations, without the time that Alembic takes to import.
     """
-    with session.opened(url, autocommit=False) as connection:
+    with maintenance.connect(url, autocommit=False) as connection:
         lock(connection)
         if _found(connection) is not None:
             return False
@@ -300,7 +300,7 @@ def upgrade(url: str, on_migrated: Callable[[str], None] = lambda _: None) -> No
     config.attributes["on_migrated"] = on_migrated
     engine = sqlalchemy.create_engine(
         "postgresql+psycopg://",
-        creator=lambda: session.opened(url, autocommit=False),
+        creator=lambda: maintenance.connect(url, autocommit=False),
         poolclass=NullPool,
     )
     try:
@@ -322,7 +322,7 @@ def _refused(error: psycopg.Error, state: State) -> SchemaError:
 
 def _grant_again(url: str) -> None:
     try:
-        with session.opened(url, autocommit=False) as connection:
+        with maintenance.connect(url, autocommit=False) as connection:
             lock(connection)
             grant(connection)
     except psycopg.errors.InsufficientPrivilege as error:
@@ -337,6 +337,7 @@ def lock(connection: psycopg.Connection[Any]) -> None:
 
     Of two nodes that start at once the second waits here and then finds the schema current.
     """
+    connection.execute("set local lock_timeout = '10min'")
     connection.execute("select pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
     connection.execute("set local lock_timeout = '10s'")
 

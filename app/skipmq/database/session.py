@@ -23,7 +23,7 @@ _HINT = re.compile(r"\s*Is the server running[^?]*\?")
 # Tries of a statement that a standby cancels.
 _TRIES = 4
 # Notice within some ten seconds that a server is gone without closing the connection.
-_KEEPALIVE = {
+KEEPALIVE = {
     "keepalives_idle": "5",
     "keepalives_interval": "2",
     "keepalives_count": "3",
@@ -95,7 +95,7 @@ def frozen(url: str) -> str | None:
     given = {"connect_timeout": _CONNECT_TIMEOUT, **parameters(url)}
     for _ in range(_PROBES):
         try:
-            _open(psycopg.Connection, given | {"application_name": "skipmq probe"}).close()
+            open_pinned(psycopg.Connection, given | {"application_name": "skipmq probe"}).close()
         except psycopg.errors.ConnectionTimeout:
             continue
         except Unavailable:
@@ -117,12 +117,12 @@ def connect(url: str, name: str, *, writing: bool = False) -> Session:
     cancels is tried four times. Statements may take any time, unless the server is frozen, or the
     reader's role has a limit. Raises Unavailable, as all that uses the session does.
     """
-    given = {"connect_timeout": _CONNECT_TIMEOUT, **_KEEPALIVE, **parameters(url)}
+    given = {"connect_timeout": _CONNECT_TIMEOUT, **KEEPALIVE, **parameters(url)}
     if writing and "," in given.get("host", "") + given.get("port", ""):
         given.setdefault("target_session_attrs", "read-write")
     given |= {"application_name": name}
     try:
-        return _open(_WatchedConnection, given, pins.UNLIMITED if writing else _READING)
+        return open_pinned(_WatchedConnection, given, pins.UNLIMITED if writing else _READING)
     except psycopg.errors.ConnectionTimeout as error:
         raise psycopg.errors.ConnectionTimeout(
             f"{_place(given)} opened no session in {silence_limit(url):.0f} s: its address is"
@@ -130,23 +130,17 @@ def connect(url: str, name: str, *, writing: bool = False) -> Session:
         ) from error
 
 
-def opened(
-    url: str, *, autocommit: bool = True, seconds: int = 5, name: str | None = None
-) -> psycopg.Connection[Any]:
-    """Connect within `seconds`; statements may take any time. Raises Unavailable."""
-    given = address.parameters(url) | {"connect_timeout": str(seconds)}
-    given |= {} if name is None else {"application_name": name}
-    return _open(psycopg.Connection, given, pins.UNLIMITED, autocommit=autocommit)
-
-
-def _open(
+def open_pinned(
     kind: type[_Opened],
     given: Mapping[str, str],
     limits: Mapping[str, str] = pins.UNLIMITED,
     *,
     autocommit: bool = True,
 ) -> _Opened:
-    """Open a session with the pins; without them where a pooler refuses options."""
+    """Open a session of a kind with the pins; without them where a pooler refuses options.
+
+    Raises psycopg.OperationalError.
+    """
     try:
         session = kind.connect(conninfo(pins.pinned(given, limits)), autocommit=True)
     except psycopg.OperationalError as error:

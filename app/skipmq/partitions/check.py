@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq.database import address, schema, session
+from skipmq.database import address, maintenance, schema
 from skipmq.database.partitions import QUEUE_BITS, chosen
 from skipmq.partitions import keys
 from skipmq.partitions.routers import (
@@ -98,7 +98,7 @@ class _Examined:
 
     def call(self, router: str) -> None:
         """Call each partition by way of the router, with the rights of a node."""
-        with session.opened(router) as connection:
+        with maintenance.connect(router) as connection:
             connection.execute("set role skipmq_node")
             for number in range(self.whole.partitions):
                 try:
@@ -142,7 +142,7 @@ class _Examined:
                 f" {self.whole.partitions}",
                 "run `skipmq partitions add` again, for this router",
             )
-        with session.opened(url) as connection:
+        with maintenance.connect(url) as connection:
             self._examine_queues(number, connection)
         self.reachable[number] = url
 
@@ -186,7 +186,7 @@ class _Examined:
         missing: dict[int, list[str]] = {}
         for name, place in self.places.items():
             if place in self.reachable and place not in self.queues.get(name, []):
-                with session.opened(self.reachable[place], autocommit=False) as connection:
+                with maintenance.connect(self.reachable[place], autocommit=False) as connection:
                     if not _row(connection, _HAS, *name)[0]:
                         missing.setdefault(place, []).append(name[2])
         for number, names in missing.items():

@@ -4,7 +4,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq.database import session
+from skipmq.database import maintenance
 
 _TABLES = ("receipt_key", "access_key", "ended_session")
 RECEIPT_KEYS = (
@@ -24,7 +24,7 @@ def copy(source: str, target: psycopg.Connection[Any]) -> None:
 
     Raises psycopg.Error.
     """
-    with session.opened(source, autocommit=False) as connection:
+    with maintenance.connect(source, autocommit=False) as connection:
         for table in _TABLES:
             target.execute(f"delete from skipmq.{table}".encode())
             with (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from skipmq.database import session
+from skipmq.database import maintenance
 from skipmq.database.partitions import chosen
 from skipmq.partitions.relocation import Move
 from skipmq.partitions.routers import PartitionMap
@@ -34,7 +34,7 @@ def plan(urls: Sequence[str], whole: PartitionMap) -> list[Move]:
     """
     moves = []
     for source, url in enumerate(urls):
-        with session.opened(url) as connection:
+        with maintenance.connect(url) as connection:
             rows = connection.execute(_QUEUES).fetchall()
         messages = {row[:3]: row[5] for row in rows}
         for queues in _tied(rows):
@@ -52,12 +52,12 @@ def record_places(urls: Sequence[str], whole: PartitionMap) -> None:
     """
     places: dict[int, list[tuple[str, str, str, int]]] = {}
     for number, url in enumerate(urls):
-        with session.opened(url) as connection:
+        with maintenance.connect(url) as connection:
             for account, region, name, *_ in connection.execute(_QUEUES):
                 if (home := chosen(account, region, name, whole.homes)) != number:
                     places.setdefault(home, []).append((account, region, name, number))
     for home, rows in places.items():
-        with session.opened(urls[home], autocommit=False) as connection:
+        with maintenance.connect(urls[home], autocommit=False) as connection:
             for row in rows:
                 connection.execute(_PLACE, row)
 

@@ -23,14 +23,21 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from skipmq.database import session
+from skipmq.database import maintenance
 from skipmq.database.partitions import QUEUE_BITS, chosen
 from skipmq.partitions import copying
 from skipmq.partitions.routers import MapError, PartitionMap
 
 # An advisory lock of the first partition: one process moves queues at a time.
 _LOCK = 0x536B69704D72
+_NAME = "skipmq partitions"
 _PAUSE = 0.02
+# Sessions of a mover that no longer holds the lock, as one whose path is gone or that is frozen.
+_END_OTHERS = """
+select count(*) filter (where pg_terminate_backend(a.pid, 10000)) from pg_stat_activity a
+where a.datname = current_database() and a.usename = current_user
+  and a.application_name = %s and a.pid <> pg_backend_pid()
+"""
 _BY_KEY: LiteralString = "where account = %s and region = %s and name = %s"
 _ID = f"select queue_id from skipmq.queue {_BY_KEY}"
 _TASKS = """
@@ -166,7 +173,14 @@ class Mover:
         with self._connected(0) as first:
             row = first.execute("select pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
             if row is None or not row[0]:
-                raise BusyError("another process moves queues of these partitions: wait for it")
+                raise BusyError(
+                    "another process moves queues of these partitions: wait for it, or, where it no"
+                    f" longer works: {maintenance.holder(first, _LOCK)}"
+                )
+            first.execute(_END_OTHERS, (_NAME,))
+            for number in range(1, len(self._urls)):
+                with self._connected(number) as connection:
+                    connection.execute(_END_OTHERS, (_NAME,))
             yield
 
     def resume(self) -> int:
@@ -191,7 +205,9 @@ class Mover:
                     _begin(connection, move.queues, ids)
             except psycopg.errors.LockNotAvailable as error:
                 names = ", ".join(name for _, _, name in move.queues)
-                raise BusyError(f"an open transaction has sent to {names}: end it") from error
+                raise BusyError(
+                    f"an open transaction has sent to {names}: end it ({error})"
+                ) from error
             try:
                 self._finish(connection)
             except psycopg.errors.UniqueViolation as error:
@@ -217,7 +233,9 @@ class Mover:
             with self._connected(target) as connection:
                 if not _claim(connection, rows, is_cancelled=True):
                     raise
-            _restore(source, rows)
+            # A connection of its own: that of the source may be what has failed.
+            with self._connected(rows[0].old >> QUEUE_BITS) as connection:
+                _restore(connection, rows)
             raise
         if not is_there:
             _restore(source, rows)
@@ -236,7 +254,7 @@ class Mover:
                 connection.execute(_PLACE, (*key, target))
 
     def _connected(self, number: int) -> psycopg.Connection[Any]:
-        return session.opened(self._urls[number], name="skipmq partitions")
+        return maintenance.connect(self._urls[number], application_name=_NAME)
 
 
 def _begin(

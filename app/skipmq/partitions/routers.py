@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from skipmq import pins
-from skipmq.database import address, files, rights, schema, session
+from skipmq.database import address, files, maintenance, rights, schema
 from skipmq.database.connection import LIMITS
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.partitions import keys, routing
@@ -66,7 +66,7 @@ def new_map(partitions: int, *, has_queues: bool = False) -> PartitionMap:
 
 def has_queues(url: str) -> bool:
     """Return whether a database has, or had, queues; raise psycopg.OperationalError."""
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         query = "select exists (select from skipmq.generation)"
         return bool(_one(connection.execute(query).fetchone())[0])
 
@@ -87,7 +87,7 @@ def find_map(url: str) -> PartitionMap:
 
     Raises MapError for a database without SkipMQ, psycopg.OperationalError.
     """
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         if _exists(connection, "skipmq_router.map"):
             row = connection.execute(
                 "select map_id, partitions, homes, null from skipmq_router.map"
@@ -103,7 +103,7 @@ def find_map(url: str) -> PartitionMap:
 
 def partition_urls(router: str) -> list[str]:
     """Return the addresses of a router's partitions, without users and passwords."""
-    with session.opened(router) as connection:
+    with maintenance.connect(router) as connection:
         return list(_one(connection.execute(_ADDRESSES).fetchone())[0])
 
 
@@ -113,7 +113,7 @@ def owner_urls(router: str) -> tuple[list[str], str]:
     `router` is a superuser's address. The owner's password is not stored: libpq reads it from
     PGPASSWORD or PGPASSFILE. Raises MapError for another user.
     """
-    with session.opened(router) as connection:
+    with maintenance.connect(router) as connection:
         if not _one(connection.execute(_IS_SUPERUSER).fetchone())[0]:
             raise MapError(f"{address.shown(router)} is no superuser's address")
         owner = _one(connection.execute("select owner from skipmq_router.map").fetchone())[0]
@@ -129,7 +129,7 @@ def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
     The first one may have queues already. Raises MapError where it belongs to another map or has
     queues that do not fit.
     """
-    with session.opened(url, autocommit=False) as connection:
+    with maintenance.connect(url, autocommit=False) as connection:
         schema.lock(connection)
         present = PartitionMap(
             *_one(
@@ -194,7 +194,7 @@ def install(
     """
     schema.check_server(schema.inspect(router))
     signatures = routing.signatures(partitions[0])
-    with session.opened(router, autocommit=False) as connection:
+    with maintenance.connect(router, autocommit=False) as connection:
         schema.lock(connection)
         if _exists(connection, "skipmq.message"):
             raise MapError(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import LiteralString
 
-from skipmq.database import files, session
+from skipmq.database import files, maintenance
 
 # Partition numbers are found by these, in schema skipmq_router (sql/router/).
 _BY_NAME = "skipmq_router.partition_of(p_account, p_region, {})"
@@ -88,7 +88,7 @@ def routed(file: Path) -> str:
 
 def signatures(url: str) -> dict[str, Signature]:
     """Return the functions of a partition by name; raise psycopg.OperationalError."""
-    with session.opened(url) as connection:
+    with maintenance.connect(url) as connection:
         rows = connection.execute(_SIGNATURES).fetchall()
     return {
         name: Signature(

@@ -217,6 +217,10 @@ class RequestTimeout(SqsError, status=408, namespace=CORAL):
     """The request body did not arrive in time."""
 
 
+class FormTooLong(SqsError, status=413, namespace=CORAL):
+    """The form is longer than 8192 bytes without a session of the console, or than any message."""
+
+
 class InternalFailure(SqsError, status=500, fault="Receiver", namespace=CORAL):
     """The request processing has failed because of an unknown error. Quote the request id to the operator."""
 

@@ -66,6 +66,9 @@ HOST = 260
 # JSON may escape a character of the 1 MiB of messages as six bytes; the rest is for names.
 REQUEST_BYTES = 6 * MESSAGE_BYTES + 262_144
 
+# SkipMQ's own: of a form to the console without a session.
+FORM_BYTES = 8_192
+
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"
 

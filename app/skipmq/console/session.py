@@ -15,8 +15,10 @@ from hashlib import sha256
 from urllib.parse import urlsplit
 
 import msgspec
+from werkzeug.http import parse_cookie
 
 from skipmq import limits
+from skipmq.protocol import Request
 
 # The lifetime of a session, by the database's clock.
 SECONDS = 8 * 3600
@@ -92,6 +94,14 @@ class Seal:
             return self._decoder.decode(content)
         except msgspec.DecodeError:  # The cookie of another release.
             return None
+
+
+def session_of(
+    request: Request, receipt_key: bytes, master_keys: Sequence[bytes]
+) -> Session | None:
+    """Return the session in the cookie of a request, or None if there is none that is valid."""
+    cookie = parse_cookie(request.headers.get("cookie")).get(cookie_name(request.base_url), "")
+    return Seal(receipt_key, master_keys).open(cookie) if cookie and receipt_key else None
 
 
 def _mac(content: bytes, key: bytes) -> bytes:

@@ -16,6 +16,7 @@ import flask
 import msgspec
 from flask.typing import ResponseReturnValue
 from jinja2 import Environment
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from skipmq import errors, limits
 from skipmq.console import bodies, formats, scope
@@ -63,6 +64,7 @@ def blueprint(
     made.before_request(site.before_request)
     made.after_request(site.after_request)
     made.register_error_handler(errors.SqsError, _error_page)
+    made.register_error_handler(RequestEntityTooLarge, _too_long)
     made.context_processor(site.context)
     for each in (*formats.FILTERS, bodies.laid_out):
         made.add_app_template_filter(each)
@@ -128,7 +130,7 @@ class _Site:
         request, refused = web.current_request(self._broker)
         identity = self._broker.node.settings.identity
         flask.g.visit = Visit(self._broker, self._loop, request, identity)
-        flask.request.max_form_memory_size = flask.request.max_content_length = limits.REQUEST_BYTES
+        flask.request.max_content_length = limits.FORM_BYTES
         if refused is not None:
             raise refused
         try:
@@ -146,6 +148,8 @@ class _Site:
             flask.g.session = cookie
         if signed_in is None and flask.request.endpoint not in _PUBLIC:
             return _redirect_to_sign_in()
+        if signed_in is not None and cookie is not None:
+            flask.request.max_content_length = limits.REQUEST_BYTES
         flask.g.visit.identity = signed_in or identity
         _check_scope(flask.g.visit.identity)
         if flask.request.method not in _SAFE and not _is_own_form(request):
@@ -295,3 +299,9 @@ def _redirect_to_sign_in() -> ResponseReturnValue:
 
 def _error_page(error: errors.SqsError) -> ResponseReturnValue:
     return flask.render_template("error.html", error=error), error.status
+
+
+def _too_long(error: Exception) -> ResponseReturnValue:
+    del error
+    web.discard_body()
+    return _error_page(errors.FormTooLong())

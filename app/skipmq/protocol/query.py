@@ -90,16 +90,20 @@ def _accepts_json(request: Request) -> bool:
 def _fields(request: Request) -> Fields:
     # WSGI decodes the bytes of a query string as Latin-1.
     query = request.query.encode("latin-1", "replace")
-    form = b"&".join(part for part in (query, request.body) if part)
+    return dict(pairs(b"&".join(part for part in (query, request.body) if part)))
+
+
+def pairs(form: bytes) -> list[tuple[str, str]]:
+    """Return the names and values in a form; raise errors.InvalidParameterValueException."""
     if form.count(b"&") >= _MAXIMUM_FIELDS:
         raise errors.InvalidParameterValueException(
             f"A request can have at most {_MAXIMUM_FIELDS} parameters."
         )
     try:
-        return {
-            _unquoted(name): _unquoted(value)
+        return [
+            (_unquoted(name), _unquoted(value))
             for name, _, value in (field.partition(b"=") for field in form.split(b"&"))
-        }
+        ]
     except UnicodeDecodeError as exc:
         raise errors.InvalidParameterValueException("The request is not UTF-8 text.") from exc
 

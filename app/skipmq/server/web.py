@@ -10,14 +10,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
-from typing import Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeAlias
 from uuid import uuid4
 
 import flask
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import ClientDisconnected, HTTPException
+from werkzeug.formparser import FormDataParser
+from werkzeug.wsgi import get_input_stream
 
 from skipmq import errors, limits, protocol
 from skipmq.protocol import Request, Response
+from skipmq.protocol.query import pairs
 from skipmq.server.answer import (
     BODY_INCOMPLETE,
     BODY_TOO_LONG,
@@ -27,6 +31,9 @@ from skipmq.server.answer import (
     refusal,
 )
 
+if TYPE_CHECKING:
+    from werkzeug.datastructures import FileStorage
+
 # Chunks of an overlong body that are read and discarded.
 _CHUNKS = 64
 # SQS's errors for Flask's HTTP errors; all others are unknown operations.
@@ -34,12 +41,45 @@ _KINDS: dict[int, type[errors.SqsError]] = {
     405: errors.MethodNotAllowed,
     500: errors.InternalFailure,
 }
+_FORM = "application/x-www-form-urlencoded"
 # The path of pages.
 PAGES = "/console/"
 # Answers a request; the other arguments are client address, scheme, server address, HTTP version.
 Pages: TypeAlias = Callable[[Request, str, str, tuple[str, int], str], Response]
-# Adds pages to the application of a broker.
-Mount: TypeAlias = Callable[[flask.Flask, Broker, asyncio.AbstractEventLoop], None]
+
+
+class Mount(Protocol):
+    """The pages that a higher layer adds to the application of a broker."""
+
+    def __call__(self, app: flask.Flask, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
+        """Add the pages."""
+
+    def has_session(self, broker: Broker, request: Request) -> bool:
+        """Return whether a request without its body may have a form as long as a message."""
+
+
+class _FormParser(FormDataParser):
+    """Parses forms as the Query protocol does, since Werkzeug's parser lists all escapes."""
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        mimetype: str,
+        content_length: int | None,
+        options: dict[str, str] | None = None,
+    ) -> tuple[IO[bytes], "MultiDict[str, str]", "MultiDict[str, FileStorage]"]:
+        """Return the fields of a form; raise errors.InvalidParameterValueException."""
+        del content_length, options
+        fields: list[tuple[str, str]] = []
+        if mimetype == _FORM and (body := stream.read()):
+            # A chunked body is cut off at the limit, beyond which only a further read raises.
+            stream.read(1)
+            fields = pairs(body)
+        return stream, MultiDict(fields), MultiDict()
+
+
+class _PageRequest(flask.Request):
+    form_data_parser_class = _FormParser
 
 
 def create_app(
@@ -47,6 +87,7 @@ def create_app(
 ) -> flask.Flask:
     """Return the application of a broker, with pages."""
     app = flask.Flask("skipmq", static_folder=None)
+    app.request_class = _PageRequest
     # Do not redirect for slashes: a queue's URL may end with one.
     app.url_map.merge_slashes = app.url_map.strict_slashes = False
 
@@ -229,6 +270,16 @@ def _body() -> bytes:
     if length is not None and len(body) < length:
         raise errors.SerializationException(BODY_INCOMPLETE)
     return body
+
+
+def discard_body() -> None:
+    """Read a body that is too long for a form to the end, until which a client may not read."""
+    with suppress(OSError, HTTPException):
+        stream = get_input_stream(
+            flask.request.environ, max_content_length=_CHUNKS * limits.MESSAGE_BYTES
+        )
+        while stream.read(limits.MESSAGE_BYTES):
+            pass
 
 
 def _flask_response(response: Response) -> flask.Response:

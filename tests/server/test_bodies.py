@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
-import psutil
 import pytest
 
 from skipmq import limits
 from skipmq.server.connection import BODY_MINIMUM_SECONDS
-from support.hang_ups import WAYS, Leave
+from support.hang_ups import WAYS, Leave, connections_held
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
 from support.postgres import Databases, as_node
 from support.wire import FORM, exchange, target
@@ -159,6 +158,19 @@ def test_many_texts_are_refused_before_they_are_decoded(http_node: NodeProcess) 
     assert "at most 20000 texts" in answer.body
 
 
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_form_without_a_session_is_short(node: NodeProcess, is_chunked: bool) -> None:
+    form = b"key_id=" + b"%41" * 2_000_000
+    length, data = f"Content-Length: {len(form)}", form
+    if is_chunked:
+        length, data = "Transfer-Encoding: chunked", b"%x\r\n%b\r\n0\r\n\r\n" % (len(form), form)
+    request = head(length, "Connection: close").replace(b"POST /", b"POST /console/sign-in")
+    with connected(node) as connection:
+        connection.sendall(request + data)
+
+        assert connection.recv(4096).startswith(b"HTTP/1.1 413")
+
+
 def test_body_announced_longer_than_all_bodies_together_is_too_long(http_node: NodeProcess) -> None:
     with connected(http_node) as connection:
         connection.sendall(head("Content-Length: 300000000") + b"A")
@@ -243,10 +255,3 @@ def test_connections_that_do_not_read_their_answers_are_closed(http_node: NodePr
 
         workers = http_node.workers()
         eventually(lambda: not connections_held(workers, unread), seconds=60)
-
-
-def connections_held(workers: list[psutil.Process], clients: list[socket.socket]) -> int:
-    """Return how many of the connections of clients the workers of a node still have."""
-    ports = {each.getsockname()[1] for each in clients}
-    held = [each for worker in workers for each in worker.net_connections("tcp")]
-    return sum(each.raddr.port in ports for each in held if each.raddr)

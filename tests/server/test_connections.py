@@ -11,6 +11,7 @@ from contextlib import ExitStack
 import pytest
 
 from skipmq.server.connection import LINGER_SECONDS
+from skipmq.server.listener import SPARE
 from support.certificates import Files
 from support.hang_ups import WAYS, Leave, asked
 from support.http import ACCOUNT, NodeProcess, client, eventually
@@ -144,7 +145,7 @@ def test_connections_beyond_the_limit_are_told_and_others_go_on(node: NodeProces
     with ExitStack() as stack:
         connections = [stack.enter_context(connected(node)) for _ in range(80)]
         for each in connections:
-            each.sendall(LIVE)
+            each.sendall(LIVE.replace(b"live", b"ready"))
         answers = [each.recv(4096) for each in connections]
 
     served = sum(answer.startswith(b"HTTP/1.1 200") for answer in answers)
@@ -152,6 +153,29 @@ def test_connections_beyond_the_limit_are_told_and_others_go_on(node: NodeProces
     assert served + len(refused) == 80
     assert 32 <= served <= 64  # Other tests' clients keep some.
     assert all(b"retry-after: 1\r\n" in answer for answer in refused)
+
+
+def test_connection_beyond_the_limit_may_ask_whether_the_node_lives(node: NodeProcess) -> None:
+    with ExitStack() as stack:
+        for _ in range(64 + SPARE):
+            stack.enter_context(connected(node))
+
+        with connected(node) as connection:
+            connection.sendall(LIVE)
+            answers = read_to_end(connection)
+
+    assert statuses(answers) == [200]
+    assert b"connection: close\r\n" in answers
+
+
+def test_many_requests_that_come_together_are_all_answered(node: NodeProcess) -> None:
+    """Send as much as the node reads at once, before an answer is read."""
+    requests = LIVE * 5_000
+    with connected(node) as connection:
+        connection.sendall(requests)
+        connection.shutdown(socket.SHUT_WR)
+
+        assert statuses(read_to_end(connection)) == [200] * 5_000
 
 
 def test_answers_to_a_node_that_stops_end_their_connections(embedded_databases: Databases) -> None:

@@ -2,17 +2,23 @@
 
 import contextlib
 import json
+import select
 import signal
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import psycopg
 import pytest
 
+from skipmq.server.door import METRICS, PAGES, PROBES
+from skipmq.server.listener import SPARE
 from support.http import Answer, NodeProcess, WsgiProcess, client, eventually, free_port, raw
 from support.key_commands import MASTER_KEY
 from support.postgres import Databases, as_node
 from support.wire import exchange
+
+PATHS = ("/health/live", "/health/ready", "/metrics")
 
 
 @pytest.fixture
@@ -138,6 +144,59 @@ def test_silent_connections_to_the_probes_leave_nothing_in_the_log(url: str) -> 
         assert readiness(node).status == 200
     assert "Traceback" not in node.log
     assert "Exception" not in node.log
+
+
+def test_idle_clients_of_either_port_leave_the_probes_their_answers(url: str) -> None:
+    with (
+        NodeProcess(
+            database_url=url, workers=1, max_connections=16, metrics_port=free_port()
+        ) as node,
+        ExitStack() as stack,
+    ):
+        node.ready()
+        eventually(lambda: readiness(node).status == 200)
+        address = ("127.0.0.1", int(node.probes_url.rpartition(":")[2]))
+        for _ in range(16 + SPARE):
+            stack.enter_context(socket.create_connection(("127.0.0.1", node.port)))
+
+        assert raw(f"{node.url}/health/live").status == 200
+        assert raw(f"{node.url}/health/ready").status == 503
+        assert [raw(f"{node.probes_url}{path}").status for path in PATHS] == [200] * 3
+
+        for _ in range(PROBES + SPARE):
+            stack.enter_context(socket.create_connection(address))
+
+        assert [raw(f"{node.probes_url}{path}").status for path in PATHS] == [200, 503, 503]
+
+
+def test_requests_for_metrics_and_pages_that_wait_are_few(
+    embedded_databases: Databases, url: str
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    owner = psycopg.conninfo.make_conninfo(embedded_databases.server.url, dbname=name)
+    pages = "/console/us-east-1/000000000000/queues"
+    with (
+        NodeProcess(database_url=url, workers=1, database_deadline=60) as node,
+        psycopg.connect(owner) as holder,
+        ExitStack() as stack,
+    ):
+        assert raw(node.ready().url + pages).status == 200
+        holder.execute("lock table skipmq.queue in access exclusive mode")
+        for path, places in (("/metrics", METRICS), (pages, PAGES)):
+            asked = []
+            for _ in range(places + 10):
+                connection = stack.enter_context(socket.create_connection(("127.0.0.1", node.port)))
+                connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                asked.append(connection)
+
+            eventually(lambda asked=asked: len(select.select(asked, [], [], 0)[0]) >= 10)
+            answered = [each.recv(4096) for each in select.select(asked, [], [], 0)[0]]
+
+            assert [answer[9:12] for answer in answered] == [b"503"] * 10
+            assert raw(f"{node.url}/health/live").status == 200
+        holder.rollback()
+        eventually(lambda: raw(f"{node.url}/metrics").status == 200)
+        eventually(lambda: raw(node.url + pages).status == 200)
 
 
 def test_probes_show_a_node_that_stops(url: str) -> None:

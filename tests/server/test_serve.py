@@ -7,6 +7,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -370,3 +371,13 @@ def test_worker_takes_no_more_connections_than_it_may_open_files() -> None:
 
     assert worker.connections(100) == 100
     assert worker.connections(2**62) == allowed - worker.OTHER_FILES
+
+
+@pytest.mark.parametrize(("files", "expected"), [(400, 144), (280, 24), (64, 16)])
+def test_worker_that_may_open_few_files_keeps_some_for_itself(files: int, expected: int) -> None:
+    program = (
+        f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}));"
+        " from skipmq.processes import worker; print(worker.connections(32_768))"
+    )
+
+    assert int(subprocess.check_output([sys.executable, "-c", program])) == expected

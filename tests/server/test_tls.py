@@ -2,11 +2,16 @@
 
 import json
 import re
+import shlex
+import socket
 import ssl
+import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
+import psycopg
 import pytest
 from botocore.exceptions import HTTPClientError, SSLError
 from cryptography.hazmat.primitives.asymmetric import dsa, rsa
@@ -19,9 +24,12 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from local_cluster.certificates import Authority
+from skipmq.server.listener import SPARE
 from support.certificates import Files, shown
 from support.commands import invoke
-from support.http import NodeProcess, client, environment, eventually, free_port
+from support.hang_ups import connections_held
+from support.http import NodeProcess, client, environment, eventually, free_port, raw
+from support.postgres import Databases
 
 # What botocore says of a connection that is broken off, at one time or another.
 BROKEN_OFF = (HTTPClientError, SSLError)
@@ -86,6 +94,74 @@ def test_clients_must_show_a_certificate_where_the_node_asks_for_one(
 
         # Whoever has no certificate for it probes the node on the other port.
         assert node.metric("skipmq_refused_total") == 0
+
+
+def test_connections_count_before_their_handshake(node_url: str, files: Files) -> None:
+    with ExitStack() as stack, files.node(node_url, workers=1, max_connections=16) as node:
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", node.port), timeout=40))
+            for _ in range(100)
+        ]
+        # The last one's own certificate is shown when all before it have been accepted.
+        assert shown(node.port, files.context())
+
+        held = connections_held(node.workers(), clients)
+        assert 16 < held <= 16 + SPARE
+        assert status(node, files, "live") == 200
+        assert status(node, files, "ready") == 503
+
+        for each in clients:
+            each.close()
+        eventually(lambda: status(node, files, "ready") == 200)
+
+
+def test_node_keeps_descriptors_for_itself(
+    embedded_databases: Databases, node_url: str, files: Files
+) -> None:
+    few = FewFiles(
+        database_url=node_url,
+        context=files.context(),
+        metrics_port=free_port(),
+        **files.settings,
+    )
+    with few as node, ExitStack() as stack, psycopg.connect(embedded_databases.server.url) as admin:
+        node.ready()
+        for _ in range(FewFiles.LIMIT + 50):
+            stack.enter_context(socket.create_connection(("127.0.0.1", node.port), timeout=40))
+        assert shown(node.port, files.context())
+
+        # It has to open connections to the database again.
+        name = psycopg.conninfo.conninfo_to_dict(node_url)["dbname"]
+        ended = admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where datname = %s and usename = 'skipmq_node'",
+            (name,),
+        ).fetchall()
+
+        assert len(ended) > 0
+        eventually(lambda: raw(f"{node.probes_url}/health/ready").status == 200)
+        assert node.metric("skipmq_refused_total") == 0
+    assert "Too many open files" not in node.log
+
+
+class FewFiles(NodeProcess):
+    """A node that may open few files."""
+
+    LIMIT = 400
+
+    def command(self, *options: str) -> list[str]:
+        node = shlex.join(super().command(*options))
+        return ["bash", "-c", f"ulimit -n {self.LIMIT}; exec {node}"]
+
+
+def status(node: NodeProcess, files: Files, path: str) -> int:
+    """Return the status of /health/live or /health/ready."""
+    try:
+        with urllib.request.urlopen(f"{node.url}/health/{path}", context=files.context()) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
 
 
 def no_key(files: Files) -> None:

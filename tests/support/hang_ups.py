@@ -5,6 +5,8 @@ import socket
 import struct
 from collections.abc import Callable
 
+import psutil
+
 from support.http import ACCOUNT
 
 Leave = Callable[[socket.socket], None]
@@ -41,3 +43,10 @@ def asked(port: int, queue: str, wait: int) -> socket.socket:
     ]  # fmt: skip
     connection.sendall("\r\n".join(head).encode() + body)
     return connection
+
+
+def connections_held(workers: list[psutil.Process], clients: list[socket.socket]) -> int:
+    """Return how many of the connections of clients the workers of a node still have."""
+    ports = {each.getsockname()[1] for each in clients}
+    held = [each for worker in workers for each in worker.net_connections("tcp")]
+    return sum(each.raddr.port in ports for each in held if each.raddr)

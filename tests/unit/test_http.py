@@ -1,5 +1,6 @@
 """HTTP/1.1 without I/O: what is a request, and that it does not matter how its bytes come."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -7,9 +8,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skipmq import limits
+from skipmq import errors, limits
 from skipmq.protocol import Request, Response
-from skipmq.server.http import HEAD_BYTES, HEADERS, Head, PendingBodies, Reader, Route
+from skipmq.server.http import (
+    AHEAD,
+    HEAD_BYTES,
+    HEADERS,
+    TURN_BYTES,
+    Head,
+    PendingBodies,
+    Reader,
+    Route,
+)
 
 HEADER = b"POST /a HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
@@ -48,12 +58,24 @@ def read(*pieces: bytes) -> list[Read]:
                 found.append(Read(status=whole.response.status))
                 return found
             assert whole.route is not None
-            request, _, refused = whole.route
+            request, refused = whole.route.request, whole.route.refused
             headers = tuple(request.headers.items())
             status = 0 if refused is None else refused.status
             read = (request.method, request.path, headers, request.body, status)
             found.append(Read(*read, keeps=whole.keep_alive))
     return found
+
+
+def turns(data: bytes) -> Iterator[bytes]:
+    """Give bytes in the pieces in which a connection has them parsed."""
+    reader = Reader(route, PendingBodies())
+    while data and reader.state != "ended":
+        size = reader.turn(data)
+        assert size > 0
+        complete = reader.feed(data[:size])
+        assert len(complete) <= AHEAD + 2  # A refusal may come last.
+        yield data[:size]
+        data = data[size:]
 
 
 def test_request_is_read_with_its_headers_and_body() -> None:
@@ -273,3 +295,70 @@ def test_bytes_mean_the_same_however_they_are_cut(pieces: list[bytes], cuts: lis
 
     assert read(*cut) == expected
     assert read(*(data[n : n + 1] for n in range(len(data)))) == expected
+    assert read(*turns(data * 5)) == read(data * 5)
+
+
+@pytest.mark.parametrize("begin", [b"", b"GET / HTTP/1.1\r\n\r", HELLO[:-2]])
+def test_turn_completes_few_requests_of_many(begin: bytes) -> None:
+    data = (begin + b"GET / HTTP/1.1\r\n\r\n" * 14_600)[:262_144]
+    reader = Reader(route, PendingBodies())
+    reader.feed(begin)
+    rest, found = data[len(begin) :], 0
+    if begin.endswith(b"\r"):
+        rest = b"\n" + rest
+
+    while rest:
+        size = reader.turn(rest)
+        complete = reader.feed(rest[:size])
+        assert len(complete) <= AHEAD + 1
+        found, rest = found + len(complete), rest[size:]
+
+    assert found >= 14_500 or begin == HELLO[:-2]
+
+
+def test_turn_takes_a_body_as_a_whole_and_few_chunks() -> None:
+    size = 200_000
+    sized, chunked = (Reader(route, PendingBodies()) for _ in range(2))
+    sized.feed(HEADER + b"Content-Length: %d\r\n\r\n" % size)
+    chunked.feed(HEADER + CHUNKED)
+
+    assert sized.turn(b"\n" * size + HELLO) == size + len(HELLO)
+    assert chunked.turn(b"1\r\nx\r\n" * size) == TURN_BYTES
+
+
+def test_complete_body_is_counted_until_its_connection_subtracts_it() -> None:
+    bodies, size = PendingBodies(), 100_000
+    reader = Reader(route, bodies)
+
+    (found,) = reader.feed(HEADER + b"Content-Length: %d\r\n\r\n" % size + b"x" * size)
+    reader.close()
+
+    assert size <= found.counted == bodies.total
+    bodies.remove("client", found.counted)
+    assert bodies.total == 0
+
+
+def test_body_of_a_request_that_is_refused_already_is_not_kept() -> None:
+    def refuse(head: Head) -> Route:
+        return route(head)._replace(refused=errors.MethodNotAllowed())
+
+    bodies = PendingBodies()
+    reader = Reader(refuse, bodies)
+    reader.feed(HEADER + b"Content-Length: 300000\r\n\r\n")
+    assert reader.feed(b"x" * 200_000) == []
+    held = bodies.total
+    (found,) = reader.feed(b"x" * 100_000)
+
+    assert (held, found.counted) == (0, 0)
+    assert found.route is not None
+    assert found.route.request.body == b""
+
+
+@pytest.mark.parametrize("head", [b"Content-Length: 101\r\n\r\n", CHUNKED + b"65\r\n"])
+def test_body_beyond_the_limit_of_its_route_is_refused(head: bytes) -> None:
+    reader = Reader(lambda head: route(head)._replace(limit=100), PendingBodies())
+
+    (found,) = reader.feed(HEADER + head + b"x" * 101 + b"\r\n0\r\n\r\n" * (b"65" in head))
+
+    assert found.route is not None
+    assert isinstance(found.route.refused, errors.FormTooLong)

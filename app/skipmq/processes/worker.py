@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 STOP_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 # The supervisor's signals: reload the certificate, and stop.
 RENEW, STOP = signal.SIGUSR1, signal.SIGUSR2
-# Descriptors of a worker that are not client connections.
+# Descriptors of a worker that are not client connections to the port of SQS within its limit: its
+# own files, connections to the database, spare connections and those to the port of the probes.
 OTHER_FILES = 256
 _RETRY_SECONDS, _READY_SECONDS = 0.5, 0.05
 # Requests create no reference cycles. A full collection takes over a tenth of a second with ten
@@ -75,7 +76,7 @@ class Work:
 def connections(limit: int) -> int:
     """Return `limit`, or the number of client connections that RLIMIT_NOFILE allows if smaller."""
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return limit if files == resource.RLIM_INFINITY else min(limit, max(files - OTHER_FILES, 64))
+    return limit if files == resource.RLIM_INFINITY else min(limit, max(files - OTHER_FILES, 16))
 
 
 def run(  # noqa: PLR0913 - with and without a supervisor.
@@ -186,7 +187,7 @@ class _Worker:
         files = self._work.files
         assert files is not None
         try:
-            await self._door.renew(self._listening, certificate.context(files))
+            self._door.renew(certificate.context(files))
         except OSError as error:
             log.exception("the certificate cannot be renewed", error=str(error))
             return

@@ -5,7 +5,8 @@ the client to read an answer. Source: RFC 9112, section 9.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Callable
 from functools import lru_cache, partial
 from http import HTTPStatus
 from math import inf
@@ -47,14 +48,21 @@ class Door(Protocol):
     # The Date header line.
     date: str
 
-    def add(self, connection: "Connection") -> bool:
-        """Add a connection; return whether it is within the limit."""
+    def common_headers(self, request: Request) -> str:
+        """Return the header lines of every answer."""
+
+
+class Port(Protocol):
+    """The listening socket that has accepted a connection."""
+
+    def add(self, connection: "Connection") -> "Callable[[Connection, Head], Route]":
+        """Add an established connection; return the function that finds its routes."""
+
+    def is_spare(self, connection: "Connection") -> bool:
+        """Return whether a connection is beyond the limit."""
 
     def remove(self, connection: "Connection") -> None:
         """Remove a connection."""
-
-    def common_headers(self, request: Request) -> str:
-        """Return the header lines of every answer."""
 
 
 class Connection(asyncio.Protocol):
@@ -62,19 +70,20 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_can_write", "_door", "_is_draining", "_is_ending", "_is_half_closed", "_on_disconnect",
-        "_pipelined", "_queue", "_reader", "_task", "_transport", "_unread", "expires_at", "peer",
-        "server",
+        "_pipelined", "_port", "_queue", "_reader", "_task", "_transport", "_unread", "expires_at",
+        "peer", "server",
     )  # fmt: skip
 
     _transport: asyncio.Transport
+    _reader: Reader
 
-    def __init__(self, door: Door, route: "Callable[[Connection, Head], Route]") -> None:
-        self._door = door
-        self._reader = Reader(partial(route, self), door.bodies)
-        # The task that answers a request, the requests that wait for it, and unparsed bytes.
-        self._task: asyncio.Task[None] | None = None
-        self._queue: list[Received] = []
-        self._pipelined = b""
+    def __init__(self, door: Door, port: Port) -> None:
+        self._door, self._port = door, port
+        # The task that answers a request or the next turn of parsing, the requests that wait for
+        # it, and unparsed bytes.
+        self._task: asyncio.Task[None] | asyncio.Handle | None = None
+        self._queue: deque[Received] = deque()
+        self._pipelined = bytearray()
         # Called when the client closes its side.
         self._on_disconnect: list[Callable[[], None]] = []
         self._is_ending = self._is_half_closed = self._is_draining = False
@@ -86,14 +95,13 @@ class Connection(asyncio.Protocol):
     # Called by the transport.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start to read, or refuse the connection beyond the limit."""
+        """Start to read; beyond the limit for one request, in a short time."""
         self._transport = transport  # type: ignore[assignment]
         self.peer: str = (transport.get_extra_info("peername") or ("",))[0]
         self.server: tuple[str, int] = (transport.get_extra_info("sockname") or ("", 0))[:2]
-        if self._door.add(self):
-            self._await_request()
-        else:
-            self._end_with(Response(503, [("retry-after", "1")], b""))
+        self._reader = Reader(partial(self._port.add(self), self), self._door.bodies, self.peer)
+        self._is_draining = self._port.is_spare(self)
+        self._await_request()
 
     def data_received(self, data: bytes) -> None:
         """Parse bytes of requests, or keep them while a request is being answered."""
@@ -101,12 +109,8 @@ class Connection(asyncio.Protocol):
             return
         if self._task is None:
             self._feed(data)
-            return
-        self._pipelined += data
-        if len(self._pipelined) > PIPELINED_BYTES:
-            # A disconnect cannot be noticed while reading is paused: end waiting receives.
-            self._notify_disconnect()
-            self._transport.pause_reading()
+        else:
+            self._keep(data)
 
     def eof_received(self) -> bool:
         """End waiting receives, and answer the requests that the client has sent completely."""
@@ -124,9 +128,12 @@ class Connection(asyncio.Protocol):
         """Remove the connection; its running action continues."""
         del exc
         self._is_ending = self._is_half_closed = True
-        self._door.remove(self)
+        self._port.remove(self)
         self._notify_disconnect()
         self.resume_writing()
+        self._discard_pipelined()
+        while self._queue:
+            self._release(self._queue.popleft())
         # Break reference cycles: TLS buffers are too large to wait for the garbage collector.
         self._reader.close()
         del self._transport
@@ -184,21 +191,73 @@ class Connection(asyncio.Protocol):
         else:
             self._end()
 
+    def abort(self) -> None:
+        """End the connection at once."""
+        self._transport.abort()
+
     @property
     def is_busy(self) -> bool:
         """Return whether a request is being answered, or its answer being written."""
         return self._task is not None or self._transport.get_write_buffer_size() > 0
 
     def _feed(self, data: bytes) -> None:
+        """Parse what one turn of the loop may take, and keep the rest."""
+        size = self._reader.turn(data)
+        self._parse(data[:size], data[size:])
+
+    def _parse(self, data: bytes, rest: bytes = b"") -> None:
         before = self._reader.state
         for received in self._reader.feed(data):
             self._answer(received)
-        if self._task is None and (self._reader.state != before or self.expires_at == inf):
+        if rest and not self._is_ending:
+            self._keep(rest)
+        if self._task is not None or self._is_ending:
+            return
+        if self._reader.state != before or self.expires_at == inf:
             self._await_request()
+        if self._pipelined:
+            self._task = self._door.loop.call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        """Parse more of what was kept, since it has no complete request so far."""
+        self._task = None
+        if self._is_draining and not self._queue:
+            self.drain()
+        elif not self._is_ending:
+            self._next()
+
+    def _keep(self, data: bytes) -> None:
+        """Keep bytes of further requests; without room for them, end after the ones before."""
+        self._pipelined += data
+        try:
+            self._door.bodies.add(self.peer, len(data))
+        except errors.Overloaded:
+            self._discard_pipelined()
+            self._is_draining = True
+            if self._task is None:
+                self._end_with(Response(503, [("retry-after", "1")], b""))
+                return
+        if len(self._pipelined) > PIPELINED_BYTES or self._is_draining:
+            # A disconnect cannot be noticed while reading is paused: end waiting receives.
+            self._notify_disconnect()
+            self._transport.pause_reading()
+
+    def _discard_pipelined(self) -> None:
+        if self._pipelined:
+            self._door.bodies.remove(self.peer, len(self._pipelined))
+            self._pipelined.clear()
+
+    def _release(self, received: Received) -> None:
+        """Subtract an answered request from the pending ones."""
+        if received.counted:
+            assert received.route is not None
+            self._door.bodies.remove(received.route.request.client, received.counted)
 
     def _await_request(self) -> None:
         """Set the timeout of the reader's state, and send 100 Continue if the client expects it."""
         seconds = {"idle": IDLE_SECONDS, "head": HEAD_SECONDS}.get(self._reader.state)
+        if seconds is not None and self._is_draining:
+            seconds = LINGER_SECONDS
         if seconds is None:
             size = self._reader.body_bytes
             seconds = min(BODY_SECONDS, BODY_MINIMUM_SECONDS + size / BODY_RATE)
@@ -215,16 +274,11 @@ class Connection(asyncio.Protocol):
             self._end_with(received.response)
         else:
             self.expires_at = inf
-            self._task = self._door.loop.create_task(self._answer_route(received, *received.route))
+            self._task = self._door.loop.create_task(self._answer_route(received, received.route))
 
-    async def _answer_route(
-        self,
-        received: Received,
-        request: Request,
-        answer: Callable[[Request], Awaitable[Response]],
-        refused: errors.SqsError | None,
-    ) -> None:
+    async def _answer_route(self, received: Received, route: Route) -> None:
         """Answer a request, then the next one."""
+        request, answer, refused, _ = route
         try:
             response = encode_error(request, refused) if refused else await answer(request)
         except ConnectionDropped:
@@ -234,6 +288,8 @@ class Connection(asyncio.Protocol):
         except Exception:
             log.exception("request failed", request_id=request.request_id)
             response = encode_error(request, errors.InternalFailure())
+        finally:
+            self._release(received)
         if self._is_ending:
             return
         is_last = self._is_draining or (self._is_half_closed and not self._pipelined)
@@ -264,12 +320,16 @@ class Connection(asyncio.Protocol):
     def _next(self) -> None:
         """Answer the next request, or parse the bytes that have arrived meanwhile."""
         if self._queue:
-            self._answer(self._queue.pop(0))
+            self._answer(self._queue.popleft())
             return
         if self._pipelined:
-            data, self._pipelined = self._pipelined, b""
-            self._transport.resume_reading()
-            self._feed(data)
+            size = self._reader.turn(self._pipelined)
+            data = bytes(self._pipelined[:size])
+            del self._pipelined[:size]
+            self._door.bodies.remove(self.peer, size)
+            if len(self._pipelined) <= PIPELINED_BYTES:
+                self._transport.resume_reading()
+            self._parse(data)
         else:
             self._await_request()
         if self._task is not None or self._is_ending or not self._is_half_closed:

@@ -8,22 +8,25 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from email.utils import formatdate
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
 
 import msgspec
 
-from skipmq import errors, protocol
+from skipmq import errors, limits, protocol
 from skipmq.model import new_uuid
 from skipmq.protocol import Request, Response
+from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker, is_page, redirect, refusal
 from skipmq.server.connection import Connection
-from skipmq.server.http import Head, Headers, PendingBodies, Route
+from skipmq.server.http import Head, Headers, PendingBodies, Refused, Route
+from skipmq.server.listener import Listener
 from skipmq.telemetry import exposition
 from skipmq.telemetry.metrics import Published
 
@@ -34,13 +37,16 @@ TICK = 0.25
 # The expired connections to end in one tick, and the seconds until the next tick if there are more:
 # thousands that opened together expire together.
 ENDED_AT_ONCE, BETWEEN_ENDS = 20, 0.01
-BACKLOG = 4096
-HANDSHAKE_SECONDS = 30
+# The connections to the port of health and metrics.
+PROBES = 32
+# The requests for pages, and for metrics, at once: beyond them there is a 503.
+PAGES, METRICS = 64, 8
 # Source: RFC 6797. It holds for all ports of a name, and is not sent for localhost, where it would
 # lock out other programs.
 _HSTS = "strict-transport-security: max-age=31536000\r\n"
 _LOCALHOST = re.compile(r"(.*\.)?localhost(:[0-9]*)?", re.IGNORECASE)
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
+_LIVE = "/health/live"
 _JSON = [("content-type", "application/json")]
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -66,13 +72,17 @@ class Door:
         self._broker, self._collect, self._mount = broker, collect, mount
         self._max_connections = max_connections
         self._scheme = "https" if self.is_tls else "http"
-        self._connections: set[Connection] = set()
-        self._servers: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
         self._sockets: list[socket.socket] = []
-        self._threads = ThreadPoolExecutor(4, "pages")
+        self._threads, self._metrics_thread = ThreadPoolExecutor(4, "pages"), ThreadPoolExecutor(1)
+        observer = broker.node.observer
+        self._page_places, self._metrics_places = (
+            Admission(PAGES, observer),
+            Admission(METRICS, observer),
+        )
         self._pages: asyncio.Future[Pages] | None = None
         self._probes: dict[str, Answer] = {
-            "/health/live": self._live,
+            _LIVE: self._live,
             "/health/ready": self._ready,
             "/metrics": self._metrics,
         }
@@ -80,70 +90,57 @@ class Door:
 
     async def listen(self, listening: socket.socket, context: ssl.SSLContext | None = None) -> None:
         """Accept connections of a socket, which stays the caller's; over TLS with a context."""
-        self._sockets.append(listening)
-        self._servers.append(await self._serve(listening, self._route, context))
+        await self._listen(listening, self._max_connections, self._route, context)
 
     async def listen_for_probes(self, listening: socket.socket) -> None:
         """Accept connections of a socket for health and metrics only, in plain HTTP."""
-        self._sockets.append(listening)
-        self._servers.append(await self._serve(listening, self._route_probe, None))
+        await self._listen(listening, PROBES, self._route_probe, None)
 
-    async def renew(self, listening: socket.socket, context: ssl.SSLContext) -> None:
+    def renew(self, context: ssl.SSLContext) -> None:
         """Use another TLS context for new connections; open ones stay."""
-        before = self._servers[0]
-        self._servers[0] = await self._serve(listening, self._route, context)
-        before.close()
+        self._listeners[0].renew(context)
 
-    async def _serve(
+    async def _listen(
         self,
         listening: socket.socket,
+        limit: int,
         route: Callable[[Connection, Head], Route],
         context: ssl.SSLContext | None,
-    ) -> asyncio.Server:
-        return await self.loop.create_server(
-            partial(Connection, self, route),
-            sock=listening.dup(),
-            backlog=BACKLOG,
-            ssl=context,
-            ssl_handshake_timeout=HANDSHAKE_SECONDS if context else None,
-        )
+    ) -> None:
+        listener = Listener(self, listening, limit, route, self._route_spare)
+        await listener.open(context)
+        self._listeners.append(listener)
+        self._sockets.append(listening)
 
     def drain(self) -> None:
         """Stop listening, and end each connection once its complete requests are answered."""
-        for server in self._servers:
-            server.close()
+        for listener in self._listeners:
+            listener.drain()
         for listening in self._sockets:
             # Other processes have the socket open too, so that close alone does not stop it.
             with suppress(OSError):
                 listening.shutdown(socket.SHUT_RD)
-        for connection in [*self._connections]:
-            connection.drain()
 
     async def close(self, seconds: float) -> None:
         """Wait up to `seconds` until all answers are written, and end the threads."""
         until = self.loop.time() + seconds
-        while any(each.is_busy for each in self._connections):
+        while any(each.is_busy for each in self._connections()):
             if self.loop.time() > until:
                 break
             await asyncio.sleep(BETWEEN_ENDS)
         self._ticking.cancel()
         self._threads.shutdown(wait=False)
+        self._metrics_thread.shutdown(wait=False)
 
     @property
     def connections(self) -> int:
         """Return the number of open client connections."""
-        return len(self._connections)
+        return sum(each.count for each in self._listeners)
+
+    def _connections(self) -> Iterator[Connection]:
+        return chain.from_iterable(each.connections for each in self._listeners)
 
     # Called by connections.
-
-    def add(self, connection: Connection) -> bool:
-        """Add a connection; return whether it is within the limit."""
-        self._connections.add(connection)
-        return len(self._connections) <= self._max_connections
-
-    def remove(self, connection: Connection) -> None:
-        """Remove a connection."""
-        self._connections.discard(connection)
 
     def common_headers(self, request: Request) -> str:
         """Return the header lines of every answer."""
@@ -158,7 +155,7 @@ class Door:
         hosts = len(headers.all("host"))
         if is_page(path):
             answer = self._page_at(path, connection, version)
-            return Route(request, answer, refusal("GET", version, hosts))
+            return Route(request, answer, refusal("GET", version, hosts), self._limit(request))
         refused = refusal(method, version, hosts)
         if self._mount is not None and path == "/":
             redirection = redirect(method, path, request.query, headers.get("accept"))
@@ -170,7 +167,25 @@ class Door:
         """Return the route of a request on the port of health and metrics."""
         request, path = self._request(connection, head)
         refused = refusal("GET", head.version, len(head.headers.all("host")))
-        return Route(request, self._probes.get(path, _unknown), refused)
+        return Route(request, self._probes.get(path, _unknown), refused, limits.FORM_BYTES)
+
+    def _route_spare(self, connection: Connection, head: Head) -> Route:
+        """Return the route of a request on a connection beyond the limit; raise Refused."""
+        request, path = self._request(connection, head)
+        if path != _LIVE:
+            raise Refused(503)
+        return Route(
+            request, self._live, refusal("GET", head.version, len(head.headers.all("host")))
+        )
+
+    def _limit(self, request: Request) -> int:
+        """Return the length that the form of a page may have; probes and metrics have none."""
+        headers = request.headers
+        length = int(headers.get("content-length") or "0")
+        is_short = length <= limits.FORM_BYTES and headers.get("transfer-encoding") is None
+        if is_short or self._mount is None or not self._mount.has_session(self._broker, request):
+            return limits.FORM_BYTES
+        return limits.REQUEST_BYTES
 
     def _page_at(self, path: str, connection: Connection, version: str) -> Answer:
         if path.startswith("/console"):
@@ -213,20 +228,28 @@ class Door:
             return refused
         if request.method not in ("GET", "HEAD"):
             return protocol.encode_error(request, errors.MethodNotAllowed())
-        queues, others = await self._broker.statistics()
         accept = request.headers.get("accept") or ""
-        body, content_type = await self.loop.run_in_executor(
-            self._threads, exposition.text, accept, self._collect(), queues, others
-        )
+        try:
+            with self._metrics_places:
+                queues, others = await self._broker.statistics()
+                body, content_type = await self.loop.run_in_executor(
+                    self._metrics_thread, exposition.text, accept, self._collect(), queues, others
+                )
+        except errors.Overloaded as error:
+            return protocol.encode_error(request, error)
         return Response(200, [("content-type", content_type)], body)
 
     async def _page(self, connection: Connection, version: str, request: Request) -> Response:
-        """Return the answer of Flask."""
-        if self._pages is None:
-            self._pages = self.loop.run_in_executor(self._threads, self._flask)
-        pages = await self._pages
+        """Return the answer of Flask, or that too many requests wait for a thread."""
         environment = (connection.peer, self._scheme, connection.server, version)
-        return await self.loop.run_in_executor(self._threads, pages, request, *environment)
+        try:
+            with self._page_places:
+                if self._pages is None:
+                    self._pages = self.loop.run_in_executor(self._threads, self._flask)
+                pages = await self._pages
+                return await self.loop.run_in_executor(self._threads, pages, request, *environment)
+        except errors.Overloaded as error:
+            return protocol.encode_error(request, error)
 
     def _flask(self) -> "Pages":
         from skipmq.server import web  # noqa: PLC0415 - most nodes serve no pages.
@@ -246,11 +269,11 @@ class Door:
         now = self.loop.time()
         lag = max(0.0, now - due)
         if lag > TICK:  # Data that arrived during a pause of the process is still unread.
-            for connection in self._connections:
+            for connection in self._connections():
                 connection.expires_at += lag
         self._broker.node.observer.show("loop lag", lag)
         self.date = f"date: {formatdate(usegmt=True)}\r\n"
-        expired = [connection for connection in self._connections if connection.expires_at < now]
+        expired = [connection for connection in self._connections() if connection.expires_at < now]
         due = now + (BETWEEN_ENDS if len(expired) > ENDED_AT_ONCE else TICK)
         self._ticking = self.loop.call_at(due, self._tick, due)
         for connection in expired[:ENDED_AT_ONCE]:

@@ -29,9 +29,15 @@ PIECE_BYTES = 64
 # The bytes of an overlong body that are read and discarded, until which its client does not read
 # the answer.
 DISCARDED_BYTES = 64 * 1_048_576
-SMALL_BODY = 65_536
-# The memory for incomplete bodies that are not small, of all clients and of one address.
+# Bodies and incomplete heads up to this size are not counted.
+SMALL_BYTES = 8_192
+# The memory for all others until they are answered, and for bytes that are not parsed yet: of all
+# clients, and of one address.
 BODIES_BYTES, CLIENT_BYTES = 256 * 1_048_576, 128 * 1_048_576
+# The bytes of heads and chunks that are parsed in one turn of the loop, and the requests that may
+# wait behind the one that is being answered; the rest of the bytes wait as they are.
+TURN_BYTES, AHEAD = 16_384, 16
+_HEAD_END = b"\r\n\r\n"
 # Names of headers up to this length are cached in lower case.
 _CACHED_BYTES = 64
 _VERSIONS = ("1.1", "1.0")
@@ -68,47 +74,65 @@ class Head(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A request with the function that answers it, or `refused` with the error instead."""
+    """A request with the function that answers it, or `refused` with the error instead.
+
+    `limit` is the length of its body in bytes.
+    """
 
     request: Request
     answer: Callable[[Request], Awaitable[Response]]
     refused: errors.SqsError | None = None
+    limit: int = limits.REQUEST_BYTES
+
+    @property
+    def too_long(self) -> errors.SqsError:
+        """Return the error of a body beyond the limit."""
+        if self.limit < limits.REQUEST_BYTES:
+            return errors.FormTooLong()
+        return errors.InvalidParameterValueException(BODY_TOO_LONG)
 
 
 class Received(NamedTuple):
-    """A complete request, or the response with which the connection ends."""
+    """A complete request, or the response with which the connection ends.
+
+    `counted` is the size of its body among the pending ones, which the connection subtracts.
+    """
 
     route: Route | None
     response: Response | None
     keep_alive: bool = False
     version: str = "1.1"
+    counted: int = 0
 
 
 class PendingBodies:
-    """The bytes of incomplete bodies in a worker's memory, in total and by client address."""
+    """The bytes of requests in a worker's memory that wait, in total and by client address.
+
+    They are bodies until they are answered, incomplete heads, and what is not parsed yet.
+    """
 
     def __init__(self) -> None:
-        self._total = 0
+        self.total = 0
         self._by_client: dict[str, int] = {}
 
     def add(self, client: str, size: int) -> None:
         """Add bytes of a client; raise errors.Overloaded beyond CLIENT_BYTES or BODIES_BYTES."""
         client_total = self._by_client.get(client, 0) + size
-        self._total += size
+        self.total += size
         self._by_client[client] = client_total
-        if client_total > CLIENT_BYTES or self._total > BODIES_BYTES:
+        if client_total > CLIENT_BYTES or self.total > BODIES_BYTES:
             raise errors.Overloaded
 
     def remove(self, client: str, size: int) -> None:
         """Subtract bytes of a client."""
-        self._total -= size
+        self.total -= size
         left = self._by_client.pop(client, 0) - size
         if left:
             self._by_client[client] = left
 
 
-class _RefusedError(Exception):
-    """A malformed or unsupported request, whose answer is only a status."""
+class Refused(Exception):  # noqa: N818 - the end of a request, as Route.refused.
+    """A malformed, unsupported or excess request, whose answer is only a status."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -118,12 +142,17 @@ class Reader:
     """The parser of a connection; `state` is `idle`, `head`, `body`, or `ended` after a refusal."""
 
     __slots__ = (
-        "_bodies", "_complete", "_counted", "_fed", "_find_route", "_head_bytes", "_headers",
-        "_is_repeated", "_parser", "_pieces", "_received", "_route", "_size", "_target", "state",
+        "_bodies", "_complete", "_counted", "_fed", "_fed_counted", "_find_route", "_head_bytes",
+        "_headers", "_is_repeated", "_parser", "_peer", "_pieces", "_received", "_route", "_size",
+        "_target", "state",
     )  # fmt: skip
 
-    def __init__(self, find_route: Callable[[Head], Route], bodies: PendingBodies) -> None:
+    def __init__(
+        self, find_route: Callable[[Head], Route], bodies: PendingBodies, peer: str = ""
+    ) -> None:
         self._find_route, self._bodies = find_route, bodies
+        # The client's address until a route is found.
+        self._peer = peer
         self._parser = HttpRequestParser(self)
         self._complete: list[Received] = []
         self._begin()
@@ -133,12 +162,30 @@ class Reader:
         self._target = b""
         self._headers = Headers()
         # Bytes of headers or trailers, and of all data since the last piece of a body.
-        self._head_bytes = self._fed = 0
+        self._head_bytes = self._fed = self._fed_counted = 0
         self._route: Route | None = None
         self._pieces: list[bytes] = []
         # -1: chunked.
         self._size = self._received = self._counted = 0
         self._is_repeated = False
+
+    def turn(self, data: bytes | bytearray) -> int:
+        """Return how many of these bytes to parse in one turn of the loop.
+
+        They complete AHEAD requests and one at most, since a head ends in an empty line. The rest
+        of a body of known length is taken as a whole.
+        """
+        begin = max(0, self._size - self._received) if self.state == "body" else 0
+        end = min(len(data), begin + TURN_BYTES)
+        # A head has two lines at least: few lines are no more requests than may wait.
+        if begin >= end or data.count(b"\n", begin, end) <= 2 * AHEAD:
+            return end
+        for _ in range(AHEAD):
+            found = data.find(_HEAD_END, begin, end)
+            if found < 0:
+                return end
+            begin = found + len(_HEAD_END)
+        return begin
 
     def feed(self, data: bytes) -> list[Received]:
         """Parse bytes; return the requests that they complete, the last perhaps a refusal."""
@@ -152,12 +199,14 @@ class Reader:
             if isinstance(cause, errors.SqsError):
                 self._complete.append(self.refuse_body(cause))
             else:
-                self._refuse(cause.status if isinstance(cause, _RefusedError) else 400)
+                self._refuse(cause.status if isinstance(cause, Refused) else 400)
         else:
             if self.state == "idle":
                 self._fed = 0
             elif self._fed > FED_BYTES:
                 self._refuse(431)
+            elif self._fed - self._fed_counted > SMALL_BYTES:
+                self._count_fed()
         complete, self._complete = self._complete, []
         return complete
 
@@ -174,7 +223,7 @@ class Reader:
     def refuse_body(self, error: errors.SqsError | None = None) -> Received:
         """Return the refusal of a request with an incomplete body, and end."""
         assert self._route is not None
-        request, _, refused = self._route
+        request, refused = self._route.request, self._route.refused
         reason = refused or error or errors.SerializationException(BODY_INCOMPLETE)
         self.release()
         self.state = "ended"
@@ -186,11 +235,23 @@ class Reader:
         del self._parser, self._find_route
 
     def release(self) -> None:
-        """Subtract the body from the pending ones."""
+        """Subtract the request from the pending ones."""
         if self._counted:
-            assert self._route is not None
-            self._bodies.remove(self._route.request.client, self._counted)
+            self._bodies.remove(self._client, self._counted)
             self._counted = 0
+
+    @property
+    def _client(self) -> str:
+        return self._peer if self._route is None else self._route.request.client
+
+    def _count_fed(self) -> None:
+        """Add a head, a trailer or the like of which more is awaited to the pending bytes."""
+        size, self._fed_counted = self._fed - self._fed_counted, self._fed
+        self._counted += size
+        try:
+            self._bodies.add(self._client, size)
+        except errors.Overloaded:
+            self._refuse(503)
 
     @property
     def body_bytes(self) -> int:
@@ -211,7 +272,7 @@ class Reader:
         """
         before, self._parser = self._parser, HttpRequestParser(self)
         self._is_repeated = True
-        self._fed = 0
+        self._fed = self._fed_counted = 0
         body = "Transfer-Encoding: chunked" if self._size < 0 else f"Content-Length: {self._size}"
         ends = "keep-alive" if before.should_keep_alive() else "close"
         start = f"POST / HTTP/{before.get_http_version()}"
@@ -220,7 +281,8 @@ class Reader:
     def _refuse(self, status: int) -> None:
         self.release()
         self.state = "ended"
-        self._complete.append(Received(None, Response(status, [], b"")))
+        headers = [("retry-after", "1")] if status == 503 else []  # noqa: PLR2004 - HTTP's.
+        self._complete.append(Received(None, Response(status, headers, b"")))
 
     # Called by the parser.
 
@@ -237,7 +299,7 @@ class Reader:
         """Add a header, or ignore a trailer."""
         self._head_bytes += len(name) + len(value) + HEADER_BYTES
         if self._head_bytes > HEAD_BYTES:
-            raise _RefusedError(431)
+            raise Refused(431)
         if self.state != "head":
             return
         text = value.decode("latin-1").rstrip(" \t")
@@ -255,31 +317,37 @@ class Reader:
             return
         version, headers = self._parser.get_http_version(), self._headers
         if version not in _VERSIONS:
-            raise _RefusedError(505)
+            raise Refused(505)
         if len(self._target) > HEAD_BYTES:
-            raise _RefusedError(414)
+            raise Refused(414)
         if len(headers) + len(headers.repeated) > HEADERS:
-            raise _RefusedError(431)
+            raise Refused(431)
         encoding = headers.get("transfer-encoding")
         if encoding is not None and (version == "1.0" or encoding.lower() != "chunked"):
-            raise _RefusedError(501)
+            raise Refused(501)
         self._size = -1 if encoding is not None else int(headers.get("content-length", "0"))
         method = self._parser.get_method().decode("ascii")
+        counted = self._counted
+        self.release()
         self._route = self._find_route(Head(method, self._target, version, headers))
         self.state, self._head_bytes = "body", 0
+        if counted:
+            self._counted = counted
+            self._bodies.add(self._client, counted)
 
     def on_body(self, data: bytes) -> None:
         """Append a piece of the body; discard those of an overlong one."""
         assert self._route is not None
-        self._fed = 0
+        self._fed = self._fed_counted = 0
         self._received += len(data)
-        if max(self._received, self._size) > limits.REQUEST_BYTES:
+        is_too_long = max(self._received, self._size) > self._route.limit
+        if is_too_long or self._route.refused is not None:
             self._pieces.clear()
             self.release()
             if self._received > DISCARDED_BYTES:
-                raise errors.InvalidParameterValueException(BODY_TOO_LONG)
+                raise self._route.too_long
             return
-        if not 0 <= self._size <= SMALL_BODY:
+        if not 0 <= self._size <= SMALL_BYTES:
             size = len(data) + PIECE_BYTES
             self._counted += size
             self._bodies.add(self._route.request.client, size)
@@ -291,15 +359,15 @@ class Reader:
             return
         route, pieces = self._route, self._pieces
         assert route is not None
-        if max(self._received, self._size) > limits.REQUEST_BYTES:
-            error = errors.InvalidParameterValueException(BODY_TOO_LONG)
-            route = route._replace(refused=route.refused or error)
+        if max(self._received, self._size) > route.limit:
+            route = route._replace(refused=route.refused or route.too_long)
         elif pieces:
             route.request.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self.release()
-        parser = self._parser
-        received = Received(route, None, parser.should_keep_alive(), parser.get_http_version())
-        self._complete.append(received)
+        parser, counted = self._parser, self._counted
+        self._complete.append(
+            Received(route, None, parser.should_keep_alive(), parser.get_http_version(), counted)
+        )
+        self._counted = 0
         self._begin()
 
 

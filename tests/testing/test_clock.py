@@ -11,7 +11,7 @@ import pytest
 
 from skipmq.delivery.watermark import PROBE_AFTER_CLAIMED
 from skipmq.testing import Account, Server, TestingError
-from support.http import eventually
+from support.http import eventually, raw
 from support.processes import ask
 
 
@@ -104,6 +104,22 @@ def test_clock_never_goes_back_but_by_a_reset(account: Account, sqs: Any, queue:
     sqs.send_message(QueueUrl=queue, MessageBody="now")
 
     assert bodies(sqs, queue) == ["now"]
+
+
+def test_clock_is_ten_years_ahead_at_most(account: Account, sqs: Any, queue: str) -> None:
+    headers = {"X-Amz-Target": "SkipMQTest.MoveClock"}
+    answer = raw(account.url, b'{"Seconds": 1e300}', headers)
+    account.clock.advance(days=3_000)
+
+    with pytest.raises(TestingError, match="at most 315360000 seconds ahead, and is 259200"):
+        account.clock.advance(days=3_000)
+
+    assert (answer.status, "at most 315360000 seconds ahead, and is 0" in answer.body) == (
+        400,
+        True,
+    )
+    sqs.send_message(QueueUrl=queue, MessageBody="x")
+    assert bodies(sqs, queue) == ["x"]
 
 
 def test_other_accounts_receive_on_after_the_clock_was_put_back(

@@ -117,6 +117,42 @@ def test_faults_are_not_for_what_the_test_asks_itself(
         once.list_queues()
 
 
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        ({"times": -1}, "Times is -1, and must be between 1 and 1000000"),
+        ({"times": 0}, "Times is 0, and"),
+        ({"times": 10**15}, r"Times is 1e\+15, and"),
+        ({"seconds": -1}, "Seconds is -1, and must be between 0 and 3600"),
+        ({"seconds": 1e300}, r"Seconds is 1e\+300, and"),
+    ],
+    ids=str,
+)
+def test_endless_and_negative_faults_are_refused(
+    account: Account, sqs: Any, fault: dict[str, float], text: str
+) -> None:
+    with pytest.raises(TestingError, match=text):
+        account.slow("*", **{"seconds": 1, **fault})  # type: ignore[arg-type]
+
+    assert sqs.list_queues()["ResponseMetadata"]["HTTPStatusCode"] == 200
+
+
+def test_faults_that_wait_are_few_and_those_that_are_over_do_not_count(
+    account: Account, sqs: Any
+) -> None:
+    for _ in range(1_000):
+        account.fail("PurgeQueue")
+    with pytest.raises(TestingError, match="This account has 1000 faults"):
+        account.fail("ListQueues")
+
+    with pytest.raises(ClientError):
+        sqs.purge_queue(QueueUrl=f"{account.url}/{account.number}/none")
+
+    account.fail("ListQueues", times=3)
+    account.reset()
+    assert sqs.list_queues()["ResponseMetadata"]["HTTPStatusCode"] == 200
+
+
 def test_impossible_faults_are_refused(account: Account) -> None:
     with pytest.raises(TestingError, match="There is no action Receive"):
         account.fail("Receive")

@@ -22,6 +22,10 @@ from skipmq.server.dispatch import EVERY, perform
 from skipmq.store.ephemeral import Ephemeral
 
 _PREFIX = "SkipMQTest."
+# The bounds of what a test may ask for: how far the clock is ahead, and how late an answer is, in
+# seconds; the requests that a fault meets; and the faults of an account.
+_AHEAD_SECONDS, _LATE_SECONDS = 10 * 365 * 86_400.0, 3_600.0
+_TIMES, _FAULTS = 1_000_000, 1_000
 # Of requests by which a test looks at queues: no fault is meant for them.
 _LOOK = "x-skipmq-test"
 _ANY = "*"
@@ -122,7 +126,12 @@ class ControlledBroker(Broker):
             seconds = msgspec.json.decode(request.body, type=MoveClock).Seconds
             if seconds < 0:
                 raise errors.InvalidParameterValueException("The clock only moves on.")
-            await self._database.advance(seconds)
+            if not await self._database.advance(seconds, _AHEAD_SECONDS):
+                raise errors.InvalidParameterValueException(
+                    f"The clock can be at most {_AHEAD_SECONDS:.0f} seconds ahead, and is"
+                    f" {self._database.offset:.0f} seconds ahead: move it less, or put it back"
+                    " (Reset)."
+                )
             self.node.waiters.wake_all()
         elif name == "TakeSnapshot":
             msgspec.json.decode(request.body, type=TakeSnapshot)
@@ -170,7 +179,20 @@ class ControlledBroker(Broker):
         if fault.Code not in _ERRORS:
             known = ", ".join(sorted(_ERRORS))
             raise errors.InvalidParameterValueException(f"There is no error {fault.Code}: {known}.")
-        self._faults.setdefault(account, []).append(fault)
+        for name, value, least, most in (
+            ("Times", fault.Times, 1, _TIMES),
+            ("Seconds", fault.Seconds, 0, _LATE_SECONDS),
+        ):
+            if not least <= value <= most:
+                raise errors.InvalidParameterValueException(
+                    f"{name} is {value:g}, and must be between {least} and {most:.0f}."
+                )
+        faults = [each for each in self._faults.get(account, []) if each.Times > 0]
+        if len(faults) >= _FAULTS:
+            raise errors.InvalidParameterValueException(
+                f"This account has {_FAULTS} faults that no request has met: end them (Reset)."
+            )
+        self._faults[account] = [*faults, fault]
 
     def _identity(self, request: Request) -> Identity:
         authorization = request.headers.get("authorization")

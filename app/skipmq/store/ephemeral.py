@@ -40,10 +40,16 @@ class Ephemeral:
         self.offset = 0.0
         self._moving = asyncio.Lock()
 
-    async def advance(self, seconds: float) -> None:
-        """Put the clock `seconds` further ahead; return when the node uses it."""
+    async def advance(self, seconds: float, limit: float) -> bool:
+        """Put the clock `seconds` further ahead; return when the node uses it.
+
+        Return whether it is at most `limit` seconds ahead then; otherwise it stays.
+        """
         async with self._moving:
+            if self.offset + seconds > limit:
+                return False
             await self._move_clock(self.offset + seconds)
+            return True
 
     async def put_back(self, offset: float = 0.0) -> None:
         """Put the clock `offset` seconds ahead of the machine's; return when the node uses it."""

@@ -3,8 +3,8 @@
 --   receive count, record their source and take their message id as deduplication id, as on AWS; as 'redriven'
 --   each becomes a new message, as in resend. Returns the number moved.
 -- Called by: clear_group, move_fifo_batch, dead_letter_message.
--- Locks, in order: queue rows of the targets (key share, so that they are neither purged nor deleted), advisory locks
---   of the target groups by number, message rows. As 'dead-lettered' it does not wait for an advisory lock, whose
+-- Locks, in order: queue rows of the targets (key share, so that they are neither purged nor deleted), those of
+--   hold_groups for the target groups, by target; message rows. As 'dead-lettered' it does not wait for an advisory lock, whose
 --   holder may be waiting for a group that this receive has locked: it then moves nothing.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_pkey, message_group_pkey.
@@ -16,7 +16,7 @@ declare
   v_source skipmq.queue;
   v_dead boolean := p_how = 'dead-lettered';
   v_now timestamptz;
-  v_groups bigint[];
+  v_target integer;
   v_count integer;
 begin
   select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
@@ -24,16 +24,19 @@ begin
   cross join lateral (
     select from skipmq.queue q where q.queue_id = u.target for key share
   ) q;
-  v_groups := array(
-    select distinct hashtextextended(m.group_id, u.target)
-    from unnest(p_ids, p_targets) u (id, target)
-    cross join lateral (select m.group_id from skipmq.message m where m.id = u.id) m
-    order by 1);
-  if not v_dead then
-    perform pg_advisory_xact_lock(u.group_no) from unnest(v_groups) u (group_no);
-  elsif not (select bool_and(pg_try_advisory_xact_lock(u.group_no)) from unnest(v_groups) u (group_no)) then
-    return 0;
-  end if;
+  for v_target in select distinct u.target from unnest(p_targets) u (target) order by 1 loop
+    if skipmq.hold_groups(
+      v_target,
+      array(
+        select hashtextextended(m.group_id, v_target)
+        from unnest(p_ids, p_targets) u (id, target)
+        cross join lateral (select m.group_id from skipmq.message m where m.id = u.id) m
+        where u.target = v_target),
+      p_waits => not v_dead) <> '{}'
+    then
+      return 0;
+    end if;
+  end loop;
   v_now := skipmq.clock();
   perform skipmq.write_history(
     array(

@@ -29,7 +29,7 @@ begin
   where q.account = p_account and q.region = p_region and q.name = p_name
   for key share;
   if not found then
-    perform pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(format('%s:%s:%s', p_account, p_region, p_name)));
+    perform pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(format('%s:%s:%s', p_account, p_region, p_name)) & 1023);
     if exists (
       select from skipmq.queue_place e
       where e.account = p_account and e.region = p_region and e.name = p_name)

@@ -12,7 +12,7 @@ as $$
 declare
   v_mode text;
 begin
-  perform pg_advisory_xact_lock(hashtextextended('skipmq.queue', p_queue_id));
+  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), (p_queue_id & 1023)::integer);
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
     raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';

@@ -11,7 +11,7 @@ create function skipmq.hold_generation(p_queue_id bigint) returns void
 language plpgsql volatile
 as $$
 begin
-  perform pg_advisory_xact_lock_shared(hashtextextended('skipmq.queue', p_queue_id));
+  perform pg_advisory_xact_lock_shared(hashtext('skipmq.queue'), (p_queue_id & 1023)::integer);
   if current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then
     perform from skipmq.queue q where q.queue_id = p_queue_id for key share;
   end if;

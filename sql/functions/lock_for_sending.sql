@@ -2,28 +2,18 @@
 --   p_requests, the request of each message, it does not wait: it returns the places of the messages of those requests
 --   whose groups it could all lock; null when it locked all.
 -- Called by: send_fifo_messages.
--- Locks, in order: advisory locks of the groups, by number where it waits.
+-- Locks, in order: those of hold_groups.
 -- Raises: nothing.
 -- Relies on index: none.
 create function skipmq.lock_for_sending(p_queue_id bigint, p_group_ids text[], p_requests integer[]) returns bigint[]
 language plpgsql volatile
 as $$
 declare
-  v_held bigint[];
+  v_held bigint[] := skipmq.hold_groups(
+    p_queue_id,
+    array(select hashtextextended(u.group_id, p_queue_id) from unnest(p_group_ids) u (group_id)),
+    p_waits => p_requests is null);
 begin
-  if p_requests is null then
-    perform pg_advisory_xact_lock(g.group_no)
-    from (
-      select distinct hashtextextended(u.group_id, p_queue_id) as group_no
-      from unnest(p_group_ids) u (group_id)
-      order by group_no
-    ) g;
-    return null;
-  end if;
-  v_held := array(
-    select g.group_no
-    from (select distinct hashtextextended(u.group_id, p_queue_id) as group_no from unnest(p_group_ids) u (group_id)) g
-    where not pg_try_advisory_xact_lock(g.group_no));
   if v_held = '{}' then
     return null;
   end if;

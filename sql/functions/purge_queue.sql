@@ -16,7 +16,7 @@ declare
   v_queue skipmq.queue;
   v_id bigint;
 begin
-  perform pg_advisory_xact_lock(hashtextextended('skipmq.queue', p_queue_id));
+  perform pg_advisory_xact_lock(hashtext('skipmq.queue'), (p_queue_id & 1023)::integer);
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
     raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';

@@ -38,7 +38,8 @@ begin
         skipmq.shown(p_attempt_id) using errcode = 'SQ008';
     end if;
   end if;
-  perform pg_advisory_xact_lock(hashtextextended('attempt ' || p_attempt_id, p_queue_id));
+  perform pg_advisory_xact_lock(
+    hashtext('skipmq.attempt'), (hashtextextended(p_attempt_id, p_queue_id) & 1023)::integer);
   v_now := skipmq.clock();
   select a.* into v_attempt
   from skipmq.receive_attempt a

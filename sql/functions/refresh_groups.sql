@@ -3,8 +3,8 @@
 -- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
 --   move_fifo_batch, move_messages, dead_letter_message, receive_fifo_attempt, delete_picked_messages,
 --   advance_message_task, erase_messages.
--- Locks, in order: advisory locks of empty groups, if free: the row stays when a sender is about to commit. Under
---   REPEATABLE READ and SERIALIZABLE it always stays, since the snapshot does not show later sends.
+-- Locks, in order: those of hold_groups for empty groups, if free: the row stays when a sender is about to commit, and
+--   where the transaction has locked many. Under REPEATABLE READ and SERIALIZABLE it always stays, since the snapshot does not show later sends.
 -- Raises: nothing.
 -- Relies on index: queue_id, message_group_pkey, message_group_order.
 create function skipmq.refresh_groups(p_queue_id bigint, p_groups bigint[]) returns void
@@ -45,9 +45,10 @@ begin
   if v_empty is null then
     return;
   end if;
-  select array_agg(e.group_no) into v_free
-  from unnest(v_empty) e (group_no)
-  where current_setting('transaction_isolation') = 'read committed' and pg_try_advisory_xact_lock(e.group_no);
+  if current_setting('transaction_isolation') = 'read committed' then
+    v_free := array(
+      select unnest(v_empty) except all select unnest(skipmq.hold_groups(p_queue_id, v_empty, p_waits => null)));
+  end if;
   -- A separate statement, which sees what was committed before the lock was taken.
   delete from skipmq.message_group g
   using unnest(v_free) f (group_no)
@@ -58,7 +59,7 @@ begin
       where m.queue_id = p_queue_id and m.group_no = f.group_no
       order by m.sequence_number
       limit 1) is null;
-  -- A sender holds the locks of the remaining groups: read them again after its commit.
+  -- A sender may hold the locks of the remaining groups: read them again after its commit.
   update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
   from unnest(v_empty) e (group_no)
   where g.queue_id = p_queue_id and g.group_no = e.group_no;

@@ -12,7 +12,7 @@ as $$
 declare
   v_own integer := (select c.partition from skipmq.cluster c);
 begin
-  perform pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(format('%s:%s:%s', p_account, p_region, p_name)));
+  perform pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(format('%s:%s:%s', p_account, p_region, p_name)) & 1023);
   if p_partition = v_own or exists (
     select from skipmq.queue q where q.account = p_account and q.region = p_region and q.name = p_name)
   then

@@ -1,7 +1,7 @@
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
--- Locks, in order: those of hold_generation, for SQL users; advisory lock of the first message id; queue row, at the first
---   message with a group.
+-- Locks, in order: those of hold_generation, for SQL users; with p_again the advisory lock of the first message id; queue
+--   row, at the first message with a group.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_messages raises.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 -- Routed: to the partition of p_queue_id.
@@ -9,10 +9,10 @@
 -- The arrays are parallel, with one element for each message; a null array stands for nulls. A null delay is the queue's.
 -- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged, prevents the
 -- queue from being purged or deleted until the transaction ends, and checks the messages, as nodes do themselves.
--- p_again is for a retry of a send that may have been committed within that time: nothing is stored when one of its
--- messages is found. The retry waits for the advisory lock, which the first attempt holds until standbys have acknowledged
--- its commit: its messages are not visible earlier. Messages received and deleted since are not found, and are stored
--- again.
+-- p_again is zero for a send that may be retried, and for its retry the time within which the first attempt may have been
+-- committed: nothing is stored when one of its messages is found. The retry waits for the advisory lock, which the first
+-- attempt holds until standbys have acknowledged its commit: its messages are not visible earlier. Messages received and
+-- deleted since are not found, and are stored again. Null takes no lock, so that a transaction may send any number.
 create function skipmq.send_messages(
   p_queue_id bigint,
   p_message_ids uuid[],
@@ -44,8 +44,9 @@ begin
     p_attributes := skipmq.check_messages(
       p_queue_id, p_bodies, p_attributes, p_delays, p_group_ids, null, p_trace_headers);
   end if;
-  v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
-  if p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then
+  if p_again = interval '0' then
+    v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
+  elsif p_again is not null and skipmq.is_sent(p_queue_id, p_message_ids, v_now - p_again) then
     -- A row, so that this commit waits for the standbys, for which the first attempt may not have waited.
     insert into skipmq.queue_delta (at, queue_id, change, event) values (v_now, p_queue_id, 0, 'sent');
     return;

@@ -91,10 +91,10 @@ FAULTS = {
         purges=True,
     ),
     "senders do not lock groups": Fault(
-        "send_fifo_messages",
+        "hold_groups",
         (
-            ("perform pg_advisory_xact_lock(g.group_no)", "perform g.group_no"),
-            ("where not pg_try_advisory_xact_lock(g.group_no)", "where false"),
+            ("perform pg_advisory_xact_lock(u.group_no)", "perform u.group_no"),
+            ("where not pg_try_advisory_xact_lock(u.group_no)", "where false"),
         ),
     ),
     "a delete takes an old receipt": Fault(
@@ -135,7 +135,13 @@ FAULTS = {
     ),
     "a purge does not wait for transactions": Fault(
         "hold_generation",
-        (("pg_advisory_xact_lock_shared(hashtext('skipmq.queue'), p_queue_id)", "hashtext('')"),),
+        (
+            (
+                "pg_advisory_xact_lock_shared(hashtext('skipmq.queue'),"
+                " (p_queue_id & 1023)::integer)",
+                "hashtext('')",
+            ),
+        ),
         purges=True,
     ),
     "a move loses messages": Fault("resend", (("queue_id = t.target", "queue_id = -1"),)),

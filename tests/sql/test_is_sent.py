@@ -7,6 +7,13 @@ from support.sql import Queue, number
 
 IS_SENT = "select skipmq.is_sent(%s, %s::uuid[], clock_timestamp() - interval '1 minute')"
 
+# As a node sends, which may retry it.
+SEND = (
+    "select skipmq.send_messages("
+    "%s, %s::uuid[], array['a'], array[null]::text[], array[null]::int[],"
+    " array[null]::text[], array[null]::text[], p_commit => 'on', p_again => '0')"
+)
+
 
 def test_send_is_found_by_any_of_its_messages(orders: Queue) -> None:
     ids = orders.send("a", "b")
@@ -17,7 +24,8 @@ def test_send_is_found_by_any_of_its_messages(orders: Queue) -> None:
 
 def test_send_that_is_not_committed_is_waited_for(orders: Queue, database: str) -> None:
     with psycopg.connect(database) as other:
-        ids = orders.on(other).send("a")
+        ids = [str(uuid4())]
+        other.execute(SEND, (orders.id, ids))
         orders.connection.execute("set lock_timeout = '100 ms'")
 
         with pytest.raises(psycopg.errors.LockNotAvailable):

@@ -169,7 +169,7 @@ def test_send_that_was_done_writes_all_the_same_so_that_it_waits_for_standbys(
 def test_send_again_waits_for_the_one_before(orders: Queue, database: str) -> None:
     ids = [str(uuid4()), str(uuid4())]
     with psycopg.connect(database) as other, psycopg.connect(database, autocommit=True) as again:
-        send_again(orders.on(other), ids, None)
+        send_again(orders.on(other), ids, "0")
         again.execute("set lock_timeout = '100 ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):
             send_again(orders.on(again), ids)

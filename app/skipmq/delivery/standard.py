@@ -77,7 +77,7 @@ class StandardMessages(Messages):
             sender,
             SYNC_COMMIT[mode],
         )
-        first, again = (*parameters, None), (*parameters, _SENT_WITHIN)
+        first, again = (*parameters, 0), (*parameters, _SENT_WITHIN)
         await self._commit(queue_id, mode, statements.SEND, first, deadline, again)
         return [[StoredMessage(m.message_id) for m in request] for request in requests]
 

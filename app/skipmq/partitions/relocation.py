@@ -267,13 +267,14 @@ def _begin(
     for key in sorted(queues):
         # As create_queue does.
         connection.execute(
-            "select pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(%s))", (":".join(key),)
+            "select pg_advisory_xact_lock(hashtext('skipmq queue'), hashtext(%s) & 1023)",
+            (":".join(key),),
         )
     ids = [row[0] for key in queues for row in connection.execute(_ID, key)]
     for old in sorted(ids):
         # As purge_queue does: it waits for the sends of SQL users.
         connection.execute(
-            "select pg_advisory_xact_lock(hashtextextended('skipmq.queue', %s))", (old,)
+            "select pg_advisory_xact_lock(hashtext('skipmq.queue'), (%s & 1023)::integer)", (old,)
         )
     now = [row[0] for key in queues for row in connection.execute(_ID, key)]
     arns = [f"arn:aws:sqs:{region}:{account}:{name}" for account, region, name in queues]

@@ -207,6 +207,8 @@ class Reception(msgspec.Struct, frozen=True, gc=False):
 
     messages: list[ReceivedMessage]
     next_visible_in: float | None = None
+    # What holds the memory of large messages, until it is released.
+    held: Any = None
 
 
 @dataclass(frozen=True, slots=True)

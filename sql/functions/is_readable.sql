@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: message_visible.
-create function skipmq.is_readable(p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz)
+create function skipmq.is_readable(p_queue_id bigint, p_shard smallint, p_from timestamptz, p_to timestamptz)
 returns boolean
 language plpgsql volatile
 as $$

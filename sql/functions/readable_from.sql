@@ -8,7 +8,7 @@
 -- An error does not say which time the entry has. Halves of the time find it, to the microsecond. From there steps of
 -- doubling length find an entry that can be read, and halves of the last step the first such: of the intact messages whose
 -- times are among those of damaged ones some may be passed over.
-create function skipmq.readable_from(p_queue_id integer, p_shard smallint, p_from timestamptz, p_to timestamptz)
+create function skipmq.readable_from(p_queue_id bigint, p_shard smallint, p_from timestamptz, p_to timestamptz)
 returns timestamptz
 language plpgsql volatile
 as $$

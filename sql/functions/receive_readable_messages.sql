@@ -11,7 +11,7 @@
 -- same microsecond as a damaged one, by the same statement, are passed over with it, and so is one whose body alone is
 -- damaged. Noisy tenants' messages, shard 1, have no bound: of these a damaged one keeps the others waiting. Each try is a subtransaction, so that nodes call this only where they must.
 create function skipmq.receive_readable_messages(
-  p_queue_id integer, p_limit integer, p_visibility_timeout integer, p_commit text,
+  p_queue_id bigint, p_limit integer, p_visibility_timeout integer, p_commit text,
   p_low_watermark timestamptz default null, p_received_low timestamptz default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,

@@ -4,7 +4,7 @@
 -- Raises: nothing.
 -- Relies on index: those of count_messages.
 create function skipmq.try_count_messages(
-  p_queue_id integer, p_messages bigint, out visible bigint, out in_flight bigint, out delayed bigint
+  p_queue_id bigint, p_messages bigint, out visible bigint, out in_flight bigint, out delayed bigint
 )
 language plpgsql stable
 as $$

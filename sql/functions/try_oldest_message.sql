@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: those of oldest_message.
-create function skipmq.try_oldest_message(p_queue_id integer, p_fifo boolean) returns float8
+create function skipmq.try_oldest_message(p_queue_id bigint, p_fifo boolean) returns float8
 language plpgsql stable
 as $$
 begin

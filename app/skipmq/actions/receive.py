@@ -65,6 +65,7 @@ async def receive_message(
     try:
         reception = await receiver.receive(queue)
         received = len(reception.messages)
+        call.held = reception.held
     finally:
         consumer.end(received)
         call.waited = receiver.recipient.waited

@@ -167,6 +167,8 @@ class Connection:
             )
             transformer.set_pgresult(result, set_loaders=False)
         rows: Rows = transformer.load_rows(0, result.ntuples, tuple)
+        # The next statement of its kind may be long in coming.
+        transformer.set_pgresult(None, set_loaders=False)
         return rows
 
     async def _prepare(self, statement: Statement, seconds: float) -> None:

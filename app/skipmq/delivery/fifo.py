@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from skipmq import errors
 from skipmq.database import Database, Replication, Rows
-from skipmq.delivery import statements
+from skipmq.delivery import budget, statements
+from skipmq.delivery.budget import Budget
 from skipmq.delivery.group_commit import GroupCommit, Key
 from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
 from skipmq.delivery.receipts import Receipt
@@ -46,8 +47,10 @@ class FifoMessages(Messages):
         replication: Replication,
         max_messages: int = 500,
         tracing: "Tracing | None" = None,
+        bytes_: Budget | None = None,
     ) -> None:
-        super().__init__(database, replication, min(max_messages, _MAX_MESSAGES), tracing)
+        limit = min(max_messages, _MAX_MESSAGES)
+        super().__init__(database, replication, limit, tracing, bytes_)
         self._sends = self._grouped("send-fifo", self._send)
         self._receives = self._grouped("receive-fifo", self._receive, self._discard, max_messages)
         self._deletes = self._grouped("delete-fifo", self._delete)
@@ -61,10 +64,11 @@ class FifoMessages(Messages):
         errors.Locked when another transaction has locked one of their groups.
         """
         key = (queue.id, sender, queue.attributes.replication_mode)
+        weight = budget.weight(len(messages), statements.outgoing_size(messages))
         for pause in _pauses(deadline):
             if pause:
                 await asyncio.sleep(pause)
-            stored = await self._sends.submit(key, messages, len(messages), deadline)
+            stored = await self._sends.submit(key, messages, weight, deadline)
             if stored is not None:
                 return stored
         raise errors.Locked
@@ -88,7 +92,9 @@ class FifoMessages(Messages):
             [number for number, request in enumerate(requests) for _ in request],
         )
         # Safe to run again: each message has the result of its first send.
-        rows = await self._commit(queue_id, mode, statements.SEND_FIFO, parameters, deadline)
+        size = statements.outgoing_size(messages)
+        async with self._budget.room(len(messages), size, deadline):
+            rows = await self._commit(queue_id, mode, statements.SEND_FIFO, parameters, deadline)
         stored = {place: StoredMessage(*answer) for place, *answer in rows}
         places = iter(range(1, len(messages) + 1))
         shares = [[stored.get(place) for place in islice(places, len(r))] for r in requests]
@@ -97,21 +103,25 @@ class FifoMessages(Messages):
     async def _receive(
         self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
     ) -> list[Reception]:
+        most = sum([limit for limit, _ in claims])
+        async with self._budget.room(most, self._budget.expected(key[0], most), deadline):
+            return await self._receive_within(key, claims, deadline)
+
+    async def _receive_within(
+        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
+    ) -> list[Reception]:
         limits = statements.limits(claims)
         if not any(limits):
             return [Reception([])] * len(limits)
         queue_id, timeout = key
         # Each request claims its own groups, since consumers must not share one.
-        rows = await self._database.rows(
-            statements.RECEIVE_FIFO,
-            (queue_id, limits, timeout, ASYNC_COMMIT),
-            deadline=deadline,
-            tenant=queue_id,
-        )
+        parameters = queue_id, limits, timeout, ASYNC_COMMIT
+        texts = statements.RECEIVE_FIFO, statements.RECEIVE_FIFO_MANY
+        rows = await self._claim(queue_id, texts, sum(limits), parameters, deadline)
         shares: list[Rows] = [[] for _ in limits]
         for row in rows:
             shares[row[-1] - 1].append(row)
-        return [statements.reception(share) if share else Reception([]) for share in shares]
+        return [self._reception(queue_id, share) if share else Reception([]) for share in shares]
 
     async def receive_attempt(
         self,
@@ -126,10 +136,12 @@ class FifoMessages(Messages):
         Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
         """
         parameters = (queue.id, attempt, limit, visibility_timeout, ASYNC_COMMIT)
-        rows = await self._database.rows(
-            statements.RECEIVE_ATTEMPT, parameters, deadline=deadline, tenant=queue.id
-        )
-        return statements.reception(rows)
+        expected = self._budget.expected(queue.id, limit)
+        async with self._budget.room(limit, expected, deadline):
+            rows = await self._database.rows(
+                statements.RECEIVE_ATTEMPT, parameters, deadline=deadline, tenant=queue.id
+            )
+            return self._reception(queue.id, rows)
 
     async def delete(self, queue: Queue, receipts: Sequence[Receipt], deadline: float) -> list[str]:
         """Delete messages whose last receive is their receipt's; return outcomes in order."""

@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from skipmq.database import Database, Replication, Rows, Statement
-from skipmq.delivery import statements
+from skipmq.database.statement import EPOCH
+from skipmq.delivery import budget, statements
+from skipmq.delivery.budget import Budget
 from skipmq.delivery.group_commit import GroupCommit, Key, Request, Result, Run
 from skipmq.delivery.receipts import Receipt
 from skipmq.model import Queue, ReceivedMessage, Reception, Recipient
@@ -43,7 +45,9 @@ class Messages:
         replication: Replication,
         max_messages: int = 500,
         tracing: "Tracing | None" = None,
+        bytes_: Budget | None = None,
     ) -> None:
+        self._budget = bytes_ or Budget()
         self._database = database
         self._replication = replication
         self._max_messages = max_messages
@@ -109,7 +113,34 @@ class Messages:
         claimed for one that disconnects meanwhile.
         """
         key = (queue.id, visibility_timeout)
-        return self._receives.submit(key, (limit, recipient), limit, deadline)
+        weight = budget.weight(limit, self._budget.expected(queue.id, limit))
+        return self._receives.submit(key, (limit, recipient), weight, deadline)
+
+    async def _claim(
+        self,
+        queue_id: int,
+        texts: tuple[Statement, Statement],
+        limit: int,
+        parameters: Sequence[Any],
+        deadline: float,
+    ) -> Rows:
+        """Return the rows of a claim of up to `limit` messages, by the first statement if few.
+
+        Messages that exceed the bytes of a statement are given back, and left out.
+        """
+        statement = texts[limit > statements.FEW]
+        rows = await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
+        if rows[-1][statements.BODY] is None and rows[0][0] is not None:
+            rows, left = statements.parted(rows)
+            self._give_back(
+                queue_id, [Receipt(row[0], row[1], row[2] + EPOCH, row[3]) for row in left]
+            )
+        return rows
+
+    def _reception(self, queue_id: int, rows: Rows) -> Reception:
+        """Return the reception in the rows of a claim; hold its bytes, and remember their size."""
+        held = self._budget.claimed(queue_id, len(rows), statements.size(rows))
+        return statements.reception(rows, held)
 
     async def return_messages(
         self, queue: Queue, messages: Sequence[ReceivedMessage], deadline: float
@@ -120,10 +151,14 @@ class Messages:
 
     def _discard(self, key: ReceiveKey, reception: Reception) -> None:
         """Return messages that were claimed for a request that has timed out or was cancelled."""
-        if receipts := statements.receipts_for(reception.messages):
-            returned = self._returns.submit(key[0], receipts, len(receipts), 0.0)
-            # If that fails, they are visible again after their visibility timeout.
-            returned.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._give_back(key[0], statements.receipts_for(reception.messages))
+
+    def _give_back(self, queue_id: int, receipts: Sequence[Receipt]) -> None:
+        if not receipts:
+            return
+        returned = self._returns.submit(queue_id, receipts, len(receipts), 0.0)
+        # If that fails, they are visible again after their visibility timeout.
+        returned.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _return(
         self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from skipmq import errors
 from skipmq.database import Database, DatabaseError, Replication, Rows
 from skipmq.database.statement import EPOCH
-from skipmq.delivery import statements
+from skipmq.delivery import budget, statements
+from skipmq.delivery.budget import Budget
 from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
 from skipmq.delivery.receipts import Receipt
 from skipmq.delivery.watermark import Probe, Scan, Scans
@@ -36,15 +37,16 @@ class StandardMessages(Messages):
     _return_statement = statements.RETURN
     _change_statement = statements.CHANGE
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all but the first two have defaults.
         self,
         database: Database,
         replication: Replication,
         max_messages: int = 500,
         tracing: "Tracing | None" = None,
+        bytes_: Budget | None = None,
         scans: Scans | None = None,
     ) -> None:
-        super().__init__(database, replication, max_messages, tracing)
+        super().__init__(database, replication, max_messages, tracing, bytes_)
         self._scans = scans or Scans()
         self._sends = self._grouped("send", self._send)
         self._receives = self._grouped("receive", self._receive, self._discard)
@@ -59,7 +61,8 @@ class StandardMessages(Messages):
     ) -> Future[list[StoredMessage]]:
         """Store messages durably, all or none; return the result of each, in order."""
         key = (queue.id, sender, queue.attributes.replication_mode)
-        return self._sends.submit(key, messages, len(messages), deadline)
+        weight = budget.weight(len(messages), statements.outgoing_size(messages))
+        return self._sends.submit(key, messages, weight, deadline)
 
     async def _send(
         self, key: SendKey, requests: Sequence[Sequence[OutgoingMessage]], deadline: float
@@ -78,10 +81,19 @@ class StandardMessages(Messages):
             SYNC_COMMIT[mode],
         )
         first, again = (*parameters, 0), (*parameters, _SENT_WITHIN)
-        await self._commit(queue_id, mode, statements.SEND, first, deadline, again)
+        size = statements.outgoing_size(messages)
+        async with self._budget.room(len(messages), size, deadline):
+            await self._commit(queue_id, mode, statements.SEND, first, deadline, again)
         return [[StoredMessage(m.message_id) for m in request] for request in requests]
 
     async def _receive(
+        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
+    ) -> list[Reception]:
+        most = sum([limit for limit, _ in claims])
+        async with self._budget.room(most, self._budget.expected(key[0], most), deadline):
+            return await self._receive_within(key, claims, deadline)
+
+    async def _receive_within(
         self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
     ) -> list[Reception]:
         limits = statements.limits(claims)
@@ -95,10 +107,9 @@ class StandardMessages(Messages):
             *(queue_id, sum(limits), timeout, ASYNC_COMMIT, bounds.low, bounds.start, _LOOKAHEAD),
             *(*bounds.held, bounds.received_low),
         )
+        texts = statements.RECEIVE, statements.RECEIVE_MANY
         try:
-            rows = await self._database.rows(
-                statements.RECEIVE, parameters, deadline=deadline, tenant=queue_id
-            )
+            rows = await self._claim(queue_id, texts, sum(limits), parameters, deadline)
         except errors.DatabaseDamaged:
             rows = await self._receive_readable(parameters, scan, deadline)
         first, received_at, reached = rows[0][0], rows[0][2] + EPOCH, rows[-1][-1]
@@ -112,7 +123,7 @@ class StandardMessages(Messages):
             share = rows[given : given + limit]
             given += limit
             # A claim that gets no share polls again at once to read next_visible_in.
-            receptions.append(statements.reception(share) if share else Reception([], 0.0))
+            receptions.append(self._reception(queue_id, share) if share else Reception([], 0.0))
         return receptions
 
     async def _receive_readable(

@@ -17,9 +17,12 @@ from skipmq.database.statement import (
     TIME,
     TIMES,
     UUIDS,
+    Kind,
 )
+from skipmq.delivery.budget import GROUP_BYTES
 from skipmq.delivery.receipts import Receipt
-from skipmq.model import ReceivedMessage, Reception, Recipient
+from skipmq.limits import MESSAGE_BYTES
+from skipmq.model import OutgoingMessage, ReceivedMessage, Reception, Recipient
 
 T = TypeVar("T")
 # The limit and the client of a claim.
@@ -30,39 +33,58 @@ _RECEIVED = (
     "id, receive_count, received_at, message_id::text, body, attributes, approximate_receive_count,"
     " sent_at, first_received_at, group_id, sender, trace_header, dead_letter_source"
 )
+# The place of the body, before that of the attributes.
+BODY = 4
 _RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id, next_visible_in"
-RECEIVE = Statement(
-    f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, scan_start"  # noqa: S608
-    " from skipmq.receive_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+
+
+def _receiving(columns: str, function: str, *kinds: Kind) -> tuple[Statement, Statement]:
+    """Return a claim of few messages, and one that leaves out what exceeds GROUP_BYTES.
+
+    The rows from there on have neither body nor attributes.
+    """
+    total = (
+        "sum(octet_length(body) + coalesce(octet_length(attributes), 0))"
+        f" over (rows unbounded preceding) <= {GROUP_BYTES}"
+    )
+    bounded = columns.replace(
+        " body, attributes,",
+        f" case when {total} then body end, case when {total} then attributes end,",
+    )
+    return (
+        Statement(f"select {columns} from skipmq.{function}", *kinds, since_2000=True),  # noqa: S608
+        Statement(f"select {bounded} from skipmq.{function}", *kinds, since_2000=True),  # noqa: S608
+    )
+
+
+# The most messages of a claim that fit into GROUP_BYTES, whatever their size.
+FEW = GROUP_BYTES // MESSAGE_BYTES
+RECEIVE, RECEIVE_MANY = _receiving(
+    f"{_RECEIVED}, null::bigint, null::text, next_visible_in, scan_start",
+    "receive_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL, BIGINTS, BIGINTS, TIME,
-    since_2000=True,
 )  # fmt: skip
 # As RECEIVE; the last two columns are for Scan.pass_over.
 RECEIVE_READABLE = Statement(
     f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, low, received_low"  # noqa: S608
     " from skipmq.receive_readable_messages($1, $2, $3, $4, $5, $6)",
-    INTEGER, INTEGER, INTEGER, TEXT, TIME, TIME, since_2000=True,
+    BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, since_2000=True,
 )  # fmt: skip
 RETURN = Statement(
     "select skipmq.return_messages($1, $2, $3, $4, $5)", BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT
 )
 RETURN_FIFO = Statement(
     "select skipmq.return_fifo_messages($1, $2, $3, $4, $5)",
-    BIGINT,
-    BIGINTS,
-    INTEGERS,
-    UUIDS,
-    TEXT,
-)
+    BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT,
+)  # fmt: skip
 PROBE = Statement(
     "select read_at, running, xid, first_visible_at, first_received_at"
     " from skipmq.low_watermark($1, $2, $3, $4, $5)",
     BIGINT, TIME, BIGINTS, BIGINTS, TIME,
 )  # fmt: skip
-RECEIVE_FIFO = Statement(
-    f"select {_RECEIVED_FIFO}, place"  # noqa: S608
-    " from skipmq.claim_fifo_messages($1, $2, $3, $4)",
-    BIGINT, INTEGERS, INTEGER, TEXT, since_2000=True,
+RECEIVE_FIFO, RECEIVE_FIFO_MANY = _receiving(
+    f"{_RECEIVED_FIFO}, place", "claim_fifo_messages($1, $2, $3, $4)",
+    BIGINT, INTEGERS, INTEGER, TEXT,
 )  # fmt: skip
 SEND = Statement(
     "select skipmq.send_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -127,7 +149,7 @@ def array(values: list[Any]) -> list[Any] | None:
     return values if values.count(None) < len(values) else None
 
 
-def reception(rows: Rows) -> Reception:
+def reception(rows: Rows, held: Any = None) -> Reception:
     """Return the reception in the rows of a claim, whose last column is ignored."""
     if rows[0][0] is None:
         wait = rows[0][-2]
@@ -144,8 +166,25 @@ def reception(rows: Rows) -> Reception:
                 first_received_at, group_id, sender, trace_header, source, sequence_number,
                 deduplication_id, _, _,
             ) in rows
-        ]
+        ],
+        held=held,
     )  # fmt: skip
+
+
+def parted(rows: Rows) -> tuple[Rows, Rows]:
+    """Return the rows of a claim, and apart from them those whose bodies were left out."""
+    left = [row for row in rows if row[BODY] is None and row[0] is not None]
+    return [row for row in rows if row[BODY] is not None or row[0] is None], left
+
+
+def size(rows: Rows) -> int:
+    """Return the size of the bodies and attributes in rows, by their characters."""
+    return sum([len(row[BODY]) + len(row[BODY + 1] or "") for row in rows if row[BODY] is not None])
+
+
+def outgoing_size(messages: Sequence[OutgoingMessage]) -> int:
+    """Return the size of the bodies and attributes of messages, by their characters."""
+    return sum([len(m.body) + len(m.attributes or "") for m in messages])
 
 
 def receipts_for(messages: Sequence[ReceivedMessage]) -> list[Receipt]:

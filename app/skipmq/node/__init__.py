@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from skipmq.config.settings import Settings
 from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
-from skipmq.delivery import FifoMessages, InFlight, StandardMessages
+from skipmq.delivery import Budget, FifoMessages, InFlight, StandardMessages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.model import Queue
 from skipmq.store import (
@@ -64,10 +64,15 @@ class Node:
         )
         self.monitor = Monitor(self.database, self.observer, settings.failover_wait)
         self.replication = Replication(self.database)
-        parts = (self.database, self.replication, settings.max_transaction_messages, tracing)
+        # The memory of message bodies.
+        self.budget = Budget()
+        parts = (
+            *(self.database, self.replication, settings.max_transaction_messages, tracing),
+            self.budget,
+        )
         self.standard, self.fifo = StandardMessages(*parts), FifoMessages(*parts)
         self.in_flight = InFlight(self.database)
-        self.inspection = Inspection(self.database)
+        self.inspection = Inspection(self.database, self.budget)
         self.moves = Moves(self.database)
         self.notifier = Notifier(self.database, self.process)
         self.queues = Queues(self.database, self.notifier.changed)

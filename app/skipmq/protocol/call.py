@@ -73,7 +73,7 @@ class Call(Generic[T_co]):
     time of time.monotonic until which the call may wait for the database; `waited` the seconds for
     which it waited for a message; `origins` for a redrive without destination the ARNs of the
     queues that its caller may send to, or None for all; `needs` the permissions that the call
-    needs, first those on the queue of QueueUrl.
+    needs, first those on the queue of QueueUrl; `held` is released once the result is encoded.
     """
 
     action: str
@@ -84,6 +84,7 @@ class Call(Generic[T_co]):
     waited: float = 0.0
     origins: list[str] | None = None
     needs: Sequence[Need] | None = None
+    held: Any = None
 
 
 class Response(msgspec.Struct, frozen=True):

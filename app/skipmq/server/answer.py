@@ -128,6 +128,9 @@ class Broker:
             )
             failure = errors.InternalFailure()
             response = protocol.encode_error(request, failure)
+        finally:
+            if call is not None and call.held is not None:
+                call.held.release()
         seconds = perf_counter() - began
         self._count(request, call, response, failure, seconds)
         self._log.note(request, call, failure, response, seconds)

@@ -13,6 +13,7 @@ from math import inf
 from typing import Protocol
 
 from skipmq import errors
+from skipmq.delivery.budget import LARGE_BYTES, Budget
 from skipmq.protocol import Request, Response, encode_error
 from skipmq.server.answer import NODE_STOPS
 from skipmq.server.http import Head, PendingBodies, Reader, Received, Route
@@ -44,6 +45,7 @@ class Door(Protocol):
 
     loop: asyncio.AbstractEventLoop
     bodies: PendingBodies
+    budget: Budget
     is_tls: bool
     # The Date header line.
     date: str
@@ -294,7 +296,18 @@ class Connection(asyncio.Protocol):
             return
         is_last = self._is_draining or (self._is_half_closed and not self._pipelined)
         keeps = received.keep_alive and (bool(self._queue) or not is_last)
-        if not await self._write(self._encode(response, request, received.version, keeps=keeps)):
+        head = self._encode_head(response, request, received.version, keeps=keeps)
+        body = b"" if request.method == "HEAD" else response.body
+        if len(body) < LARGE_BYTES:
+            is_written = await self._write(head + body)
+        else:
+            held = self._door.budget.hold(len(body))
+            try:
+                is_written = await self._write(head) and await self._write(body)
+            finally:
+                if held is not None:
+                    held.release()
+        if not is_written:
             return
         if not keeps:
             self._end(lingers=self._is_draining or bool(self._pipelined))
@@ -306,9 +319,10 @@ class Connection(asyncio.Protocol):
         """Write an answer, and wait while the client does not read.
 
         Return False if the connection has ended. TLS buffers all that it is given and pauses the
-        writer only at the next write, so that it gets an answer in pieces.
+        writer only at the next write, so that it gets an answer in pieces; of a large answer no
+        transport gets more than it writes.
         """
-        size = PIECE_BYTES if self._door.is_tls else len(data)
+        size = PIECE_BYTES if self._door.is_tls else ANSWER_BYTES
         for start in range(0, len(data), size):
             self._transport.write(data[start : start + size])
             if self._can_write is not None:
@@ -339,15 +353,16 @@ class Connection(asyncio.Protocol):
         else:
             self._end()
 
-    def _encode(self, response: Response, request: Request, version: str, *, keeps: bool) -> bytes:
-        """Return the bytes of an answer."""
+    def _encode_head(
+        self, response: Response, request: Request, version: str, *, keeps: bool
+    ) -> bytes:
+        """Return the bytes of an answer before its body."""
         status, body = response.status, response.body
         lines = "".join([f"{name}: {value}\r\n" for name, value in response.headers])
         length = "" if status in _BODILESS else f"content-length: {len(body)}\r\n"
         connection = _KEPT.get(version, "") if keeps else "connection: close\r\n"
         start = _status_line(status) + self._door.common_headers(request)
-        head = f"{start}{lines}{length}{connection}\r\n".encode("latin-1")
-        return head if request.method == "HEAD" else head + body
+        return f"{start}{lines}{length}{connection}\r\n".encode("latin-1")
 
     def _end_with(self, response: Response) -> None:
         """Answer an invalid or incomplete request, and end the connection."""

@@ -66,7 +66,7 @@ class Door:
         `collect` returns the metrics of all processes of the node; `mount` adds pages to Flask's.
         """
         self.loop = asyncio.get_running_loop()
-        self.bodies = PendingBodies()
+        self.bodies, self.budget = PendingBodies(), broker.node.budget
         self.is_tls = bool(broker.node.settings.tls_certificate)
         self.date = ""
         self._broker, self._collect, self._mount = broker, collect, mount

@@ -1,10 +1,12 @@
 """Peek at messages without receiving them; copy, move and delete selected messages."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from skipmq import limits
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINT, BIGINTS, INTEGER, JSONB, TEXT, TIME, UUID, UUIDS
+from skipmq.delivery import Budget
 from skipmq.model import (
     MessageFailures,
     MessageFilter,
@@ -71,8 +73,8 @@ class Inspection:
     Each raises errors.QueueMoved when a queue was purged or deleted since it was looked up.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, budget: Budget) -> None:
+        self._database, self._budget = database, budget
 
     async def clock(self, deadline: float) -> float:
         """Return the database's time in seconds since 1970."""
@@ -87,7 +89,15 @@ class Inspection:
         Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
         """
         parameters = (queue.id, state, limit, after, limits.PEEKED_BYTES)
-        rows = await self._database.rows(_PEEK, parameters, deadline=deadline, tenant=queue.id)
+        return await self._peeked(queue, _PEEK, parameters, deadline)
+
+    async def _peeked(
+        self, queue: Queue, statement: Search, parameters: Sequence[Any], deadline: float
+    ) -> list[PeekedMessage]:
+        async with self._budget.room(1, limits.PEEKED_BYTES, deadline):
+            rows = await self._database.rows(
+                statement, parameters, deadline=deadline, tenant=queue.id
+            )
         return [PeekedMessage(*row) for row in rows]
 
     async def picked(
@@ -98,8 +108,7 @@ class Inspection:
         Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
         """
         parameters = (queue.id, *_columns(messages), limits.PEEKED_BYTES)
-        rows = await self._database.rows(_PICKED, parameters, deadline=deadline, tenant=queue.id)
-        return [PeekedMessage(*row) for row in rows]
+        return await self._peeked(queue, _PICKED, parameters, deadline)
 
     async def ranked(
         self, queue: Queue, state: str | None, order: str, deadline: float

@@ -16,7 +16,7 @@ declare
   v_source skipmq.queue;
   v_dead boolean := p_how = 'dead-lettered';
   v_now timestamptz;
-  v_target integer;
+  v_target bigint;
   v_count integer;
 begin
   select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;

@@ -65,9 +65,11 @@ async def test_claim_of_large_messages_takes_what_fits_and_gives_the_rest_back(
     database: str, owner: Connection, name: str, fill: str
 ) -> None:
     owner.execute("select skipmq.create_queue(%s)", (name,))
-    number(owner, fill, name, LARGE, 40)
+    number(owner, fill, name, 1, 1)
     async with open_node(database) as node:
         queue = await queue_of(node, name)
+        assert sizes(await receive(node, queue, 1)) == 1
+        number(owner, fill.replace("n::text)", "'l' || n)"), name, LARGE, 40)
 
         first = await receive(node, queue, 4)
 
@@ -81,6 +83,17 @@ async def test_claim_of_large_messages_takes_what_fits_and_gives_the_rest_back(
 
         del first
         await eventually(lambda: node.budget.free == WORKER_BYTES)
+
+
+async def test_first_receives_of_a_queue_get_what_they_ask_for(
+    database: str, owner: Connection
+) -> None:
+    owner.execute("select skipmq.create_queue('large')")
+    number(owner, FILL, "large", LARGE, 50)
+    async with open_node(database) as node:
+        received = await receive(node, await queue_of(node, "large"), 5)
+
+        assert [len(each.messages) for each in received] == [10] * 5
 
 
 async def test_claims_wait_while_what_was_claimed_is_in_memory(

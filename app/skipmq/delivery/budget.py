@@ -103,9 +103,9 @@ class Budget:
             if not turn.done():
                 turn.set_result(Held(self, size))
 
-    def expected(self, queue_id: int, messages: int) -> int:
-        """Return the size of so many messages of a queue, by the last ones."""
-        return self._sizes.get(queue_id, 0) * messages
+    def expected(self, queue_id: int, messages: int, unknown: int = 0) -> int:
+        """Return the size of so many messages of a queue, by the last ones; `unknown`: of each."""
+        return self._sizes.get(queue_id, unknown) * messages
 
     def claimed(self, queue_id: int, messages: int, size: int) -> Held | None:
         """Remember the size of messages that were claimed, and hold it."""

@@ -10,6 +10,7 @@ from skipmq.delivery import budget, statements
 from skipmq.delivery.budget import Budget
 from skipmq.delivery.group_commit import GroupCommit, Key, Request, Result, Run
 from skipmq.delivery.receipts import Receipt
+from skipmq.limits import MESSAGE_BYTES
 from skipmq.model import Queue, ReceivedMessage, Reception, Recipient
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ class Messages:
         claimed for one that disconnects meanwhile.
         """
         key = (queue.id, visibility_timeout)
-        weight = budget.weight(limit, self._budget.expected(queue.id, limit))
+        # Of a queue that is new here one request at a time is claimed for.
+        expected = self._budget.expected(queue.id, limit, unknown=MESSAGE_BYTES)
+        weight = budget.weight(limit, expected)
         return self._receives.submit(key, (limit, recipient), weight, deadline)
 
     async def _claim(

@@ -168,3 +168,38 @@ async def test_action_s_bytes_are_given_back_with_its_answer(
         assert response.status == 200
         assert len(response.body) > LARGE
         assert node.budget.free == WORKER_BYTES
+
+
+@pytest.mark.parametrize(
+    ("action", "parameters"),
+    [
+        ("SkipMQ.PeekMessages", {}),
+        ("SkipMQ.SearchMessages", {"BodyContains": "x"}),
+        ("SendMessage", {"MessageBody": "x" * LARGE}),
+        ("ReceiveMessage", {}),
+    ],
+)
+async def test_what_is_large_waits_for_room(
+    database: str, owner: Connection, action: str, parameters: dict[str, Any]
+) -> None:
+    owner.execute("select skipmq.create_queue('large'), skipmq.create_queue('small')")
+    number(owner, FILL, "large", LARGE, 2)
+    async with open_node(database) as node:
+        broker, url = Broker(node), "http://localhost/000000000000/"
+        await broker.answer(request("ReceiveMessage", QueueUrl=f"{url}large"))
+        held = node.budget.hold(WORKER_BYTES)
+        assert held is not None
+        waiting = asyncio.create_task(
+            broker.answer(request(action, QueueUrl=f"{url}large", **parameters))
+        )
+        for _ in range(3):
+            small = await broker.answer(
+                request("SendMessage", QueueUrl=f"{url}small", MessageBody="x")
+            )
+            assert small.status == 200
+        assert not waiting.done()
+
+        held.release()
+
+        assert (await waiting).status == 200
+        assert node.budget.free == WORKER_BYTES

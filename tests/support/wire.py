@@ -20,7 +20,7 @@ _XML = {"sqs": "http://queue.amazonaws.com/doc/2012-11-05/"}
 
 def target(action: str) -> dict[str, str]:
     """Return the headers of a JSON request."""
-    return {**JSON, "X-Amz-Target": f"AmazonSQS.{action}"}
+    return {**JSON, "X-Amz-Target": action if "." in action else f"AmazonSQS.{action}"}
 
 
 def request(action: str, **parameters: Any) -> Request:

@@ -263,6 +263,11 @@ def test_fifo_queue_gets_groups_in_order_also_of_more_than_fit_a_transaction(
         ({}, "body string", "where to send is required"),
         ({"url": "postgresql://x", "endpoint": "http://x"}, "body string", "where to send"),
         ({"url": "postgresql://x"}, "body string", "the queue is required"),
+        (
+            {"endpoint": "https://a:Pl4nted@h", "queue": "q"},
+            "body string",
+            "no user and no password",
+        ),
         ({"url": "postgresql://x", "queue": "q", "maxDepth": "0"}, "body string", "maxDepth must"),
         ({"url": "postgresql://x", "queue": "q"}, "text string", "a message has no column text"),
         ({"url": "postgresql://x", "queue": "q"}, "delay int", "a message needs the column body"),
@@ -279,8 +284,10 @@ def test_wrong_options_and_columns_are_refused_with_the_reason(
 ) -> None:
     frame = spark.createDataFrame([], columns)
 
-    with pytest.raises(PySparkException, match=message):
+    with pytest.raises(PySparkException, match=message) as caught:
         frame.write.format("skipmq").options(**options).mode("append").save()
+
+    assert "Pl4nted" not in str(caught.value)
 
 
 def test_a_queue_cannot_be_overwritten(spark: SparkSession) -> None:

@@ -29,6 +29,7 @@ def test_app_that_is_not_there_is_an_error_with_the_remedy(app: str, text: str) 
     [
         ("http://127.0.0.1:1", "the broker cannot be reached: http://127.0.0.1:1 does not answer"),
         ("https://localhost/path", "is not a broker's URL: write https://HOST:PORT"),
+        ("https://shop:Pl4nted@localhost", "write the broker's URL without a user and a password"),
         ("postgresql://a b", "the URL of the database cannot be read"),
         ("mysql://shop:Pl4nted@h/x", "cannot be read: write it as postgresql://ROLE"),
         ("postgresql+psycopg://shop@127.0.0.1:1/x", "the database cannot be reached: "),

@@ -1,9 +1,11 @@
 """Workers as processes: killed, cut off and stopped, they lose nothing and commit nothing twice."""
 
 import signal
+import socket
 import urllib.error
 import urllib.request
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
@@ -234,6 +236,54 @@ def test_worker_says_how_it_is(shop: str, owner: Connection, gate: Path) -> None
         assert get("/health/live")[0] == 200
         owner.execute("alter role shop login")
         eventually(lambda: get("/health/ready")[0] == 200, why="ready")
+        worker.signal()
+        assert worker.ended() == 0
+
+
+def test_health_is_of_this_machine_and_bounded(shop: str, owner: Connection, gate: Path) -> None:
+    port = free_port()
+
+    def get(**headers: str) -> int:
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/health/live", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+
+    with begin(shop, owner, gate, "--health-port", str(port)) as worker, ExitStack() as stack:
+        for own in ("localhost", f"LOCALHOST:{port}", f"127.0.0.1:{port}", f"[::1]:{port}"):
+            assert get(Host=own) == 200
+        for other in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", ""):
+            assert get(Host=other) == 403
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.2", port)).close()
+        idle = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(32)
+        ]
+        for each in idle:
+            each.sendall(b"GET /health/live HTTP/1.1\r\n")
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as beyond:
+            assert beyond.recv(1) == b""
+        for each in idle:
+            each.sendall(b"\r\n")
+            assert each.recv(12) == b"HTTP/1.1 200"
+        eventually(lambda: get() == 200, why="places are free again")
+        gate.unlink()
+        worker.signal()
+        assert worker.ended() == 0
+
+
+def test_health_listens_where_it_is_asked_to(shop: str, owner: Connection, gate: Path) -> None:
+    port = free_port()
+
+    with begin(
+        shop, owner, gate, *("--health-port", str(port), "--health-host", "127.0.0.2")
+    ) as worker:
+        with urllib.request.urlopen(f"http://127.0.0.2:{port}/health/live", timeout=10) as answer:
+            assert answer.status == 200
+        gate.unlink()
         worker.signal()
         assert worker.ended() == 0
 

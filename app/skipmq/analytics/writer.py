@@ -92,6 +92,12 @@ def way(options: Any) -> Way:
         raise ValueError(f"maxDepth must be a number of messages from 1 on, not {depth}")
     account, region = options.get("account"), options.get("region")
     most = None if depth is None else int(depth)
+    if endpoint and "@" in endpoint:
+        # Spark shows options in plans and logs.
+        raise ValueError(
+            "the endpoint must have no user and no password: give an access key by"
+            ' .option("accessKey", …) and .option("secretKey", …)'
+        )
     if endpoint:
         key = tuple(options.get(each) for each in ("accessKey", "secretKey", "sessionToken"))
         return Endpoint(endpoint, name, account, region, most, key)

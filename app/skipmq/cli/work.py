@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from skipmq.client import App, ClientError
+from skipmq.client.health import LOOPBACK
 from skipmq.client.worker import UnfinishedError
 from skipmq.terminal import visible
 
@@ -38,6 +39,12 @@ class _Formatter(logging.Formatter):
     help="Port of /health/live, /health/ready and /metrics.",
 )
 @click.option(
+    "--health-host",
+    default=LOOPBACK,
+    metavar="HOST",
+    help="Address or name that it listens on (default 127.0.0.1); 0.0.0.0: all of IPv4.",
+)
+@click.option(
     "--dsn",
     metavar="URL",
     help="Database of the broker, or its https:// URL, instead of the app's.",
@@ -49,6 +56,7 @@ def work(
     once: bool,
     grace: float,
     health_port: int | None,
+    health_host: str,
     dsn: str | None,
 ) -> None:
     """Run the consumers of the app APP in the module MODULE.
@@ -66,7 +74,11 @@ def work(
         click.echo(visible(f"skipmq: consuming {names}. Ctrl-C stops it."), err=True)
     try:
         outcomes = found.run(
-            once=once, concurrency=concurrency, grace=grace, health_port=health_port
+            once=once,
+            concurrency=concurrency,
+            grace=grace,
+            health_port=health_port,
+            health_host=health_host,
         )
     except ClientError as error:
         raise click.ClickException(str(error)) from error

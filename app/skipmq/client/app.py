@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, overload
 from skipmq.client.consumer import Consumer, Options, consumer, name_of
 from skipmq.client.context import Context
 from skipmq.client.errors import ClientError
+from skipmq.client.health import LOOPBACK
 from skipmq.client.outcomes import Backoff, Retry
 from skipmq.client.queue import Queue
 from skipmq.client.worker import Worker
@@ -110,6 +111,7 @@ class App:
         concurrency: int | None = None,
         grace: float = 30.0,
         health_port: int | None = None,
+        health_host: str = LOOPBACK,
     ) -> Counter[str]:
         """Run the consumers until SIGTERM or SIGINT; return how many messages had which outcome.
 
@@ -124,7 +126,7 @@ class App:
             if threading.current_thread() is threading.main_thread():
                 for number in (signal.SIGTERM, signal.SIGINT):
                     loop.add_signal_handler(number, worker.interrupt)
-            await worker.run(once=once, health_port=health_port)
+            await worker.run(once=once, health_host=health_host, health_port=health_port)
 
         asyncio.run(run())
         return _outcomes(worker)
@@ -134,7 +136,7 @@ class App:
     ) -> Counter[str]:
         """Do what `run` does on the caller's event loop, until the task is cancelled."""
         worker = self._worker(concurrency, grace)
-        await worker.run(once=once, health_port=None)
+        await worker.run(once=once, health_host=LOOPBACK, health_port=None)
         return _outcomes(worker)
 
     def drain(self, *, timeout: float = 30.0, dsn: str | None = None) -> Counter[str]:
@@ -149,7 +151,7 @@ class App:
         """Do what `drain` does on the caller's event loop."""
         worker = self._worker(None, 0, dsn)
         async with asyncio.timeout(timeout):
-            await worker.run(once=True, health_port=None)
+            await worker.run(once=True, health_host=LOOPBACK, health_port=None)
         for runner in worker.runners:
             if runner.error is not None:
                 raise runner.error

@@ -2,37 +2,70 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 
 from skipmq.client.errors import ClientError
 from skipmq.client.runner import Runner
 from skipmq.client.source import Source
 
+LOOPBACK = "127.0.0.1"
 _SECONDS = 5.0
+# Connections at once, bytes of a line, and lines of a request.
+_CONNECTIONS, _LINE, _LINES = 32, 8_192, 100
 
 
-async def start_health(port: int, runners: Sequence[Runner], source: Source) -> asyncio.Server:
+async def start_health(
+    host: str, port: int, runners: Sequence[Runner], source: Source
+) -> asyncio.Server:
     """Serve /health/live, /health/ready and /metrics; raise ClientError where the port is taken.
 
     A worker is ready while it is connected to the broker.
     """
+    connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
         try:
             async with asyncio.timeout(_SECONDS):
-                _, path, *_ = [*(await reader.readline()).decode("latin-1").split(), "", ""]
-                while (await reader.readline()).strip():
-                    pass
-                writer.write(_answer(path, runners, source).encode())
-                await writer.drain()
+                if connections <= _CONNECTIONS:
+                    writer.write((await answer(reader)).encode())
+                    await writer.drain()
         except (OSError, ValueError, TimeoutError):
             pass  # A client that disconnects, or asks for something else.
         finally:
+            connections -= 1
             writer.close()
 
+    async def answer(reader: asyncio.StreamReader) -> str:
+        _, path, *_ = [*(await reader.readline()).decode("latin-1").split(), "", ""]
+        for _ in range(_LINES):
+            line = (await reader.readline()).decode("latin-1").strip()
+            name, _, value = line.partition(":")
+            if not line:
+                return _answer(path, runners, source)
+            if name.lower() == "host" and not _is_own(value.strip(), host):
+                break
+        return _encoded("403 Forbidden", "Host must be an address, localhost or --health-host\n")
+
     try:
-        return await asyncio.start_server(serve, port=port)
+        return await asyncio.start_server(serve, host, port, limit=_LINE)
     except OSError as error:
-        raise ClientError(f"port {port} cannot be listened on ({error}): take another") from error
+        raise ClientError(
+            f"port {port} of {host} cannot be listened on ({error}): take another"
+        ) from error
+
+
+def _is_own(value: str, host: str) -> bool:
+    """Return whether a Host header names the worker; another name may be a page's, by DNS."""
+    name = value[1:].partition("]")[0] if value[:1] == "[" else value.partition(":")[0].lower()
+    if name in ("localhost", host.lower()):
+        return True
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _answer(path: str, runners: Sequence[Runner], source: Source) -> str:
@@ -47,6 +80,10 @@ def _answer(path: str, runners: Sequence[Runner], source: Source) -> str:
             status, text = "200 OK", "".join(f"{line}\n" for line in _metrics(runners))
         case _:
             status, text = "404 Not Found", "/health/live, /health/ready, /metrics\n"
+    return _encoded(status, text)
+
+
+def _encoded(status: str, text: str) -> str:
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8"
     return f"{head}\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n{text}"
 

@@ -52,6 +52,11 @@ class Caller:
         certificate: tuple[str, str] | None = None,
         key: Key | None = None,
     ) -> None:
+        if "@" in url:
+            raise ClientError(
+                "write the broker's URL without a user and a password: an access key is not part of"
+                " it"
+            )
         if (host := _host(url)) is None:
             raise ClientError(f"{url} is not a broker's URL: write https://HOST:PORT")
         self.url, self._host, self._seconds, self._key = url, host, seconds, key
@@ -171,4 +176,4 @@ def _host(url: str) -> str | None:
         return None
     if parts.scheme not in {"http", "https"} or parts.path.strip("/") or parts.query:
         return None
-    return parts.netloc.rpartition("@")[2] if parts.hostname and has_port else None
+    return parts.netloc if parts.hostname and has_port else None

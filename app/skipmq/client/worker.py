@@ -36,14 +36,14 @@ class Worker:
             ]
         self.runners = [Runner(c, self._source) for c in consumers]
 
-    async def run(self, *, once: bool, health_port: int | None) -> None:
+    async def run(self, *, once: bool, health_host: str, health_port: int | None) -> None:
         """Run; raise ClientError where it cannot begin, and UnfinishedError for what it cut off."""
         asides: list[asyncio.Task[Any]] = []
         health = None
         try:
             await self._source.open()
             if health_port is not None:
-                health = await start_health(health_port, self.runners, self._source)
+                health = await start_health(health_host, health_port, self.runners, self._source)
             asides = [asyncio.create_task(runner.extend()) for runner in self.runners]
             if once:
                 tasks = [asyncio.create_task(self._drain())]

@@ -10,6 +10,7 @@ from django.core.management import BaseCommand, CommandError
 from django.utils import autoreload
 
 from skipmq.client.errors import ClientError
+from skipmq.client.health import LOOPBACK
 from skipmq.client.worker import UnfinishedError
 from skipmq.django import configuration, worker
 
@@ -44,6 +45,9 @@ class Command(BaseCommand):
             "--health-port", type=_count, help="Port of /health/live, /health/ready and /metrics."
         )
         parser.add_argument(
+            "--health-host", default=LOOPBACK, help="Where it listens (default 127.0.0.1)."
+        )
+        parser.add_argument(
             "--reload", action="store_true", help="Start again when code changes; to develop."
         )
 
@@ -70,6 +74,7 @@ class Command(BaseCommand):
                 concurrency=options["concurrency"],
                 grace=options["grace"],
                 health_port=options["health_port"],
+                health_host=options["health_host"],
             )
         except ClientError as error:
             raise CommandError(str(error)) from error

@@ -104,7 +104,7 @@ class Budget:
                 turn.set_result(Held(self, size))
 
     def expected(self, queue_id: int, messages: int, unknown: int = 0) -> int:
-        """Return the size of so many messages of a queue, by the last ones; `unknown`: of each."""
+        """Return the size of messages of a queue, each as the last ones were, or `unknown`."""
         return self._sizes.get(queue_id, unknown) * messages
 
     def claimed(self, queue_id: int, messages: int, size: int) -> Held | None:

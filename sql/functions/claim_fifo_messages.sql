@@ -1,14 +1,13 @@
--- Does: claims messages of a FIFO queue for several receives, up to p_limits for each, and hides them and their groups
---   for p_visibility_timeout seconds (null: the queue's). Each receive takes messages, in order, from the group that has
---   been available longest, then from the next one; no two receives share a group. A group yields the messages before
---   its first one that is in flight or delayed. Messages that are expired or received too often are settled on the
---   way, within a fixed effort. A receive without messages gets one row without an id, as does each of a paused queue.
+-- Does: claims messages of a FIFO queue for several receives, up to p_limits for each, and hides them and their groups for
+--   p_visibility_timeout seconds (null: the queue's). Each receive takes messages, in order, from the group that has been
+--   available longest, then from the next one; no two receives share a group. A group yields the messages before its first
+--   one that is in flight or delayed. Messages that are expired or received too often are settled on the way, within a fixed
+--   effort. A receive without messages gets one row without an id, as does each of a paused queue. p_commit: as in receive_messages.
 -- Called by: the ReceiveMessage action, receive_fifo_messages.
 -- Locks, in order: group rows, skipping locked ones; message rows, and those of clear_groups.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, message_group_available, message_group_order.
 -- Routed: to the partition of p_queue_id.
--- p_commit sets synchronous_commit for the rest of the transaction; null leaves it unchanged.
 create function skipmq.claim_fifo_messages(
   p_queue_id bigint, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null
 ) returns table (
@@ -24,11 +23,10 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean; v_paused boolean;
-  v_max integer;
   v_until timestamptz;
   v_horizon timestamptz;
   v_delay interval;
-  v_max_receives integer := 2147483647;
+  v_max_receives integer;
   v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
   v_filled integer := 0;
@@ -49,15 +47,15 @@ begin
     v_now + greatest(
       make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
     q.max_receive_count, q.paused
-  into v_fifo, v_horizon, v_delay, v_until, v_max, v_paused
+  into v_fifo, v_horizon, v_delay, v_until, v_max_receives, v_paused
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is distinct from true then
     perform skipmq.check_generation(p_queue_id, true);
   end if;
-  if v_max is not null then
+  if v_max_receives is not null then
     v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
-    v_max_receives := case when v_dead_letter_queue is null then v_max_receives else v_max end;
   end if;
+  v_max_receives := case when v_dead_letter_queue is null then 2147483647 else v_max_receives end;
   for n in 1 .. cardinality(p_limits) loop
     v_slots := v_slots || array_fill(n, array[p_limits[n]]);
   end loop;

@@ -1,8 +1,8 @@
--- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout seconds (null:
---   the queue's). Messages that reached the redrive policy's receive count move to the dead-letter queue instead.
---   Without a message it returns one row without an id, whose next_visible_in is the time until the next message becomes
---   visible (null: there is none, or the queue is paused). Messages received before come first, since they were sent
---   earlier; those of noisy tenants come last (SQS Developer Guide, fair queues).
+-- Does: claims up to p_limit visible messages of a standard queue and hides them for p_visibility_timeout seconds (null: the
+--   queue's). Messages that reached the redrive policy's receive count move to the dead-letter queue instead. Without a
+--   message it returns one row without an id, whose next_visible_in is the time until the next message becomes visible (null:
+--   there is none, or the queue is paused). Messages received before come first, since they were sent earlier; those of noisy
+--   tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
 -- Locks, in order: message rows, skipping locked ones; those of clear_head.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_receive raises.
@@ -35,11 +35,10 @@ declare
   v_fifo boolean;
   v_timeout integer;
   v_horizon timestamptz;
-  v_max integer;
   v_tenants boolean;
   v_until timestamptz;
   v_dead_letter_queue bigint;
-  v_max_receives integer := 2147483647;
+  v_max_receives integer;
   v_noisy text[];
   v_shards smallint[] := case when p_scan_start is null then '{2,0}' else '{0,2}' end;
   v_shard smallint;
@@ -58,16 +57,16 @@ begin
     q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout),
     v_now - make_interval(secs => q.message_retention_period), q.max_receive_count,
     q.tenants and not q.paused, case when q.paused then '{}' else v_shards end
-  into v_fifo, v_timeout, v_horizon, v_max, v_tenants, v_shards
+  into v_fifo, v_timeout, v_horizon, v_max_receives, v_tenants, v_shards
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is distinct from false then
     perform skipmq.check_generation(p_queue_id, false);
   end if;
-  if v_max is not null then
+  if v_max_receives is not null then
     -- Without a dead-letter queue, or when that was deleted, the number of receives is unlimited.
     v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
-    v_max_receives := case when v_dead_letter_queue is null then v_max_receives else v_max end;
   end if;
+  v_max_receives := case when v_dead_letter_queue is null then 2147483647 else v_max_receives end;
   if v_tenants then
     v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
     -- Noisy tenants come last, except in one of ten receives, so that they do not starve.

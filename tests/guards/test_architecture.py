@@ -101,14 +101,20 @@ def test_statements_name_their_columns() -> None:
 
 
 def test_sessions_are_in_utf8_whatever_the_environment_sets() -> None:
-    """Only session.begin, and what gives client_encoding itself, calls the driver."""
+    """Only what pins the settings of sessions calls the driver."""
     callers = {
         file.relative_to(APP).as_posix()
         for file in APP.rglob("*.py")
-        if "psycopg.connect(" in file.read_text(encoding="utf-8")
+        if re.search(r"(psycopg|Connection|kind)\.connect\(", file.read_text(encoding="utf-8"))
     }
 
-    assert callers - {"client/connections.py"} == {"database/session.py"}
+    assert callers == {
+        "client/connections.py",
+        "database/connection.py",
+        "database/listener.py",
+        "database/pooler.py",
+        "database/session.py",
+    }
 
 
 def test_every_setting_stands_in_the_example_environment() -> None:

@@ -113,8 +113,8 @@ def test_default_privileges_do_not_reach_the_janitors_partitions(administrator: 
             "role shopx has select (body), select (id) on table skipmq.message",
         ),
         (
-            "grant usage on sequence skipmq.queue_id_seq to shopx with grant option",
-            "role shopx has usage on sequence skipmq.queue_id_seq",
+            "grant usage on sequence skipmq.message_id_seq to shopx with grant option",
+            "role shopx has usage on sequence skipmq.message_id_seq",
         ),
         (
             "grant execute on function skipmq.settle to skipmq_node",

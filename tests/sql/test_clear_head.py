@@ -3,7 +3,7 @@ from support.sql import Queue, number, redrive_policy
 
 CLEAR = (
     "select skipmq.clear_head(%s, %s::smallint, '-infinity', clock_timestamp(),"
-    " clock_timestamp() - %s::interval, %s::int, 1, %s::text[])"
+    " clock_timestamp() - %s::interval, %s::bigint, 1, %s::text[])"
 )
 
 

@@ -67,4 +67,4 @@ def test_a_node_may_not_erase(orders: Queue, database: str) -> None:
         psycopg.connect(as_node(database), autocommit=True) as node,
         pytest.raises(psycopg.errors.InsufficientPrivilege),
     ):
-        node.execute(ERASE, (orders.id, [1]))
+        node.execute(ERASE, (orders.id, [1], []))

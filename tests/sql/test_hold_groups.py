@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from support.applications import dead_letter
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import Queue, number, redrive_policy, until_blocked
+from support.sql import Queue, number, receipts, redrive_policy, until_blocked
 
 HOLD = "select skipmq.hold_groups(%s, %s::bigint[], %s::boolean)"
 WAIT, NO_WAIT = "true", "false"
@@ -74,8 +75,8 @@ def test_deletes_from_many_groups_lock_few_and_leave_no_group_for_good(fifo: Fif
     with fifo.connection.transaction():
         while received := [row for row in fifo.poll() if row["id"] is not None]:
             fifo.connection.execute(
-                "select skipmq.delete_fifo_messages(%s, %s::bigint[], %s::int[])",
-                (fifo.id, [r["id"] for r in received], [r["receive_count"] for r in received]),
+                "select skipmq.delete_fifo_messages(%s, %s::bigint[], %s::int[], %s::uuid[])",
+                (fifo.id, *receipts(received)),
             )
 
         assert number(fifo.connection, LOCKS) <= MOST
@@ -98,12 +99,7 @@ def test_dead_letters_of_many_groups_lock_few(owner: Connection) -> None:
         moved = 0
         while received := [row for row in fifo.poll() if row["id"] is not None]:
             for row in received:
-                moved += number(
-                    owner,
-                    "select skipmq.dead_letter_message('orders.fifo', %s, %s)::int",
-                    row["id"],
-                    row["receive_count"],
-                )
+                moved += dead_letter(owner, "orders.fifo", row)
 
         assert moved == MANY
         assert number(owner, LOCKS) <= MOST

@@ -5,7 +5,7 @@ from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import Queue, Redrive, number, redrive_policy
 
-ASK = "select skipmq.is_redrivable(%s, %s::int, %s::bool)"
+ASK = "select skipmq.is_redrivable(%s, %s::bigint, %s::bool)"
 
 
 def test_message_that_came_from_a_queue_is_redrivable(owner: Connection) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from support.fifo import FifoQueue
 from support.postgres import Connection, as_node
-from support.sql import Queue, advance, history, number, until_blocked
+from support.sql import Queue, advance, history, number, receipts, until_blocked
 
 SOURCE = "arn:aws:sqs:us-east-1:000000000000:orders"
 
@@ -115,8 +115,8 @@ def test_receive_that_is_undone_counts_in_no_queue_of_a_chain(owner: Connection)
     (claimed,) = dead.receive()
 
     owner.execute(
-        "select skipmq.return_messages(%s, array[%s::bigint], array[%s])",
-        (dead.id, claimed["id"], claimed["receive_count"]),
+        "select skipmq.return_messages(%s, %s::bigint[], %s::int[], %s::uuid[])",
+        (dead.id, *receipts([claimed])),
     )
 
     counts = [m["approximate_receive_count"] for _ in range(3) for m in dead.receive(timeout=0)]
@@ -141,8 +141,8 @@ def test_moved_message_is_counted_again_in_each_queue_of_a_chain(
     assert (counts(orders), counts(dead)) == ([1, 2], [3, 4])
     (letter,) = last.receive(timeout=0)
     owner.execute(
-        "select skipmq.move_messages(%s, array[%s::bigint], %s)",
-        (last.id, letter["id"], orders.id),
+        "select skipmq.move_messages(%s, array[%s::bigint], array[%s::uuid], %s)",
+        (last.id, letter["id"], letter["message_id"], orders.id),
     )
 
     assert (counts(orders), counts(dead)) == ([1, 2], [3, 4])

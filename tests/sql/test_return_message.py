@@ -45,7 +45,7 @@ def test_message_that_was_never_received_is_not_returned(shop: Connection, queue
 
     assert not give_back(shop, queue, message)
     assert not give_back(shop, queue, message | {"receive_count": 0})
-    assert not give_back(shop, queue, {"id": None, "receive_count": None})
+    assert not give_back(shop, queue, {"id": None, "receive_count": None, "message_id": None})
 
 
 @each_kind

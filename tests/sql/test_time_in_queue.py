@@ -69,6 +69,6 @@ def test_dead_letters_have_no_time_to_their_first_receive(owner: Connection) -> 
 
 
 def test_node_may_ask(orders: Queue) -> None:
-    signature = "skipmq.time_in_queue(integer, integer, integer)"
+    signature = "skipmq.time_in_queue(bigint, integer, integer)"
     may = "select has_function_privilege('skipmq_node', %s, 'execute')"
     assert number(orders.connection, may, signature) is True

@@ -13,14 +13,14 @@ from skipmq.console import bodies
 
 HIDDEN = "***"
 _MAXIMUM_DEPTH = 4
-# What the texts of one page may take, in tokens: so many bytes that are decoded cost one, and each
-# text that is decoded some.
+# What the texts of one page may take, in tokens; the bytes that are decoded for one, and the tokens
+# for each text that is decoded.
 _BUDGET, _BYTES_PER_TOKEN, _CALL_TOKENS = 300_000, 16, 8
 # A string that is truncated at the end of the text is a token, too.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+["\\]?|[{}\[\],:]|\s+|[^\s{}\[\],:"]+', re.DOTALL)
 # Only objects have members; in a JSON string their brace may be escaped.
 _MAY_HAVE_JSON = re.compile(r"\{|\\u")
-_ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|(/)|[nrt])")
+_ESCAPE = re.compile(r"\\++(u[0-9a-fA-F]{4}|[/nrt])?")
 # Names that may be escaped otherwise.
 _SPECIAL = re.compile(r'["\\\0-\x1f\U00010000-\U0010ffff]')
 # A string that may be base64, also within JSON in a string.
@@ -31,7 +31,9 @@ _BEGINNING = re.compile(rb"[{\\]")
 # How bytes begin that are compressed as nothing here reads: bzip2, lz4, xz, zip and Zstandard.
 _UNREADABLE = (b"BZh", b"\x04\x22\x4d\x18", b"\xfd7zXZ\0", b"PK\3\4", b"\x28\xb5\x2f\xfd")
 # The parts of a JSON path: names of members, the wildcard of members, and literals.
-_PATH_PART = re.compile(r'\.(?:("(?:[^"\\]|\\.)*")|(\w+)|(\*))|("(?:[^"\\]|\\.)*")')
+_PATH_PART = re.compile(
+    r'\.(?:("(?:[^"\\]++|\\.)*+["\\]?)|(\w++)|(\*))|("(?:[^"\\]++|\\.)*+["\\]?)', re.DOTALL
+)
 # The message attribute with the reason that a consumer left, of which its kind is the beginning.
 _REASON = "FailureReason"
 Path: TypeAlias = tuple[str, ...]
@@ -209,7 +211,11 @@ class Mask:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else escape[2] or ""
+    escaped = escape[1] or ""
+    if escaped[:1] == "u":
+        return chr(int(escaped[1:], 16))
+    # Base64 may be in lines.
+    return escaped.strip("nrt") if escaped else escape[0]
 
 
 class _TokenMask:
@@ -225,7 +231,7 @@ class _TokenMask:
         self._hidden: int | None = None
 
     def masked(self, text: str) -> str | None:
-        """Return the masked text, or None for one in which strings cannot be told from the rest."""
+        """Return the masked text, or None for one in which it is unclear what is a string."""
         before = ""
         for found in _TOKEN.finditer(text):
             part = found[0]

@@ -3,6 +3,7 @@
 It is slow: in the gate `tests/partitions` has the same routers over servers without Patroni.
 """
 
+from base64 import b64encode
 from collections.abc import Iterator
 from itertools import count
 
@@ -20,6 +21,7 @@ from support.programs import need
 pytestmark = pytest.mark.slow
 
 SEED = 1
+MASTER = b64encode(bytes(32)).decode()
 # Messages a second to each partition.
 RATE = 60.0
 _number = count(1)
@@ -61,11 +63,20 @@ def test_clients_console_and_commands_use_both_partitions(cluster: LocalCluster)
     variables = {"SKIPMQ_DATABASE_URL": cluster.node_url, "PATH": "/usr/bin"}
     listed = invoke(("queue", "list", "--json"), variables).stdout
     console = raw(f"{cluster.endpoint}/console/us-east-1/000000000000/queues").body
+    # The router does not have the owner's password.
+    variables |= {"PGPASSWORD": cluster.passwords.owner}
+    as_owner = variables | {"SKIPMQ_DATABASE_URL": cluster.owner_url, "SKIPMQ_MASTER_KEY": MASTER}
+    made = invoke(("keys", "create", "--name", "shop", "--json"), as_owner)
     checked = invoke(("partitions", "doctor", "--router", cluster.owner_url), variables)
 
     for name in names:
         assert name in listed
         assert name in console
+    assert made.code == 0, made.stderr
+    for number in (0, 1):
+        with psycopg.connect(cluster.partition(number).owner_url) as owner:
+            keys = owner.execute("select name from skipmq.access_keys()").fetchall()
+        assert keys == [("shop",)]
     assert (checked.code, checked.stdout.strip()) == (0, "the router and its partitions fit")
 
 

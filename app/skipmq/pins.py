@@ -41,8 +41,11 @@ LIFT_TRANSACTION_TIMEOUT = (
 
 
 def pinned(given: Mapping[str, Any], limits: Mapping[str, str] = UNLIMITED) -> dict[str, Any]:
-    """Return the connection parameters of a session with these settings, from those of a URL."""
-    own = given.get("options") or _from_environment()
+    """Return the connection parameters of a session with these settings, from those of a URL.
+
+    Without options it has those of PGOPTIONS, as libpq has.
+    """
+    own = given["options"] if "options" in given else _from_environment()
     return {**given, "client_encoding": "UTF8", "options": options(own, limits)}
 
 

@@ -193,6 +193,21 @@ def test_database_with_all_odd_settings_is_migrated_and_examined(databases: Data
     databases.drop(url)
 
 
+@pytest.mark.parametrize("place", ["url", "environment"])
+def test_options_change_limits_and_no_pins(
+    database: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = "-c lock_timeout=7s -c timezone=Asia/Tokyo"
+    if place == "environment":
+        monkeypatch.setenv("PGOPTIONS", given)
+    else:
+        database = psycopg.conninfo.make_conninfo(database, options=given)
+
+    with session.opened(database) as connection:
+        assert number(connection, "show lock_timeout") == "7s"
+        assert number(connection, "show timezone") == "UTC"
+
+
 def test_encoding_of_the_database_stops_only_what_the_caller_sends(
     shop: str, owner: Connection
 ) -> None:

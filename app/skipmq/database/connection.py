@@ -63,6 +63,7 @@ def parameters(url: str, application_name: str) -> dict[str, Any]:
         **_KEEPALIVE,
         **({"target_session_attrs": "read-write"} if several else {}),
         "application_name": application_name,
+        "options": "",
         **given,
     }
     return pins.pinned(own, LIMITS)

@@ -356,6 +356,8 @@ class Identity:
     sender: str = limits.DEFAULT_ACCOUNT
     key_id: str | None = None
     user: str = ""
+    # Whether a URL reaches a queue of another region where that of the caller has none.
+    is_of_any_region: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

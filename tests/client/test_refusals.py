@@ -92,11 +92,6 @@ def test_transaction_goes_on_after_a_value_that_no_message_has(
         assert orders.send("the next", using=tx)
 
 
-def test_list_of_deduplication_ids_is_no_text(shop: str) -> None:
-    with psycopg.connect(shop) as tx, pytest.raises(ClientError, match="write a list with one"):
-        Queue("orders.fifo").send_many(["a", "b"], group="g", deduplication_ids="ab", using=tx)
-
-
 @pytest.mark.parametrize(
     ("place", "text"),
     [

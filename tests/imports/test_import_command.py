@@ -142,7 +142,7 @@ def check(url: str, endpoint: str, tmp_path: Path, **variables: str) -> None:
 
 
 def test_queues_of_another_skipmq(url: str, account: Account, tmp_path: Path) -> None:
-    fill(account.client())
+    fill(account.client(region_name="eu-central-1"))
 
     # Its variables of SkipMQ name its own database.
     keys = {name: value for name, value in account.env.items() if name.startswith("AWS_")}

@@ -1,4 +1,4 @@
-"""Queues of other regions than the client's, where no signatures are checked.
+"""Queues of other regions than the client's, for requests whose signatures are not checked.
 
 A queue URL names no region. A queue that does not exist in the client's region is looked up in
 the others: first in the node's own, then in the order of their names.
@@ -21,7 +21,7 @@ _ARN_PARTS = 6
 
 async def find(node: Node, call: Call, name: QueueName) -> Queue:
     """Return a queue that a URL names; raise errors.QueueDoesNotExist."""
-    if node.keys is not None:
+    if not call.identity.is_of_any_region:
         return await node.queues.find(name, call.deadline)
     return await node.queues.find_anywhere(name, node.settings.region, call.deadline)
 
@@ -35,7 +35,7 @@ async def declared(node: Node, call: Call, name: QueueName) -> Queue:
         return await node.queues.find(name, call.deadline)
     except errors.QueueDoesNotExist:
         names = {each.name for each in node.settings.queues}
-        if node.keys is not None or name.name not in names:
+        if not call.identity.is_of_any_region or name.name not in names:
             raise
         return await find(node, call, name)
 
@@ -43,7 +43,8 @@ async def declared(node: Node, call: Call, name: QueueName) -> Queue:
 async def own_arn(node: Node, call: Call, arn: str) -> str:
     """Return the ARN of the queue that an ARN of the client's region names, or else the ARN."""
     name = named(arn)
-    if name is not None and node.keys is None and name.region == call.identity.region:
+    identity = call.identity
+    if name is not None and identity.is_of_any_region and name.region == identity.region:
         with suppress(errors.QueueDoesNotExist):
             return (await find(node, call, name)).name.arn
     return arn

@@ -44,7 +44,7 @@ def identify(
 
 @lru_cache(maxsize=8)
 def _anonymous(region: str, account: str) -> Identity:
-    return Identity(account, region, account)
+    return Identity(account, region, account, is_of_any_region=True)
 
 
 def _parse(credential: str, region: str, account: str) -> Identity | None:
@@ -65,4 +65,4 @@ def _parse_cached(credential: str, region: str, account: str) -> Identity | None
         return None
     account = key if limits.ACCOUNT.fullmatch(key) else account
     region = scope_region if _REGION.fullmatch(scope_region) else region
-    return Identity(account, region, account)
+    return Identity(account, region, account, is_of_any_region=True)

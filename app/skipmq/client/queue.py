@@ -196,8 +196,6 @@ class Queue(Generic[T]):
             _check_delay(delay)
         if group is not None:
             check_text("group", group)
-        if isinstance(deduplication_ids, str):
-            raise ClientError("deduplication_ids is a text: write a list with one for each body")
         for given in deduplication_ids or ():
             if given is not None:
                 check_text("a deduplication id", given)

@@ -49,7 +49,7 @@ async def perform(
     if action.is_fresh:
         node.queues.forget(name.arn)
         queue = None
-    if node.keys is None:
+    if call.identity.is_of_any_region:
         queue = await regions.find(node, call, name)
         if queue.name != name:  # For the logs.
             needs = call.needs

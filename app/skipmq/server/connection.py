@@ -19,11 +19,9 @@ from skipmq.server.answer import NODE_STOPS
 from skipmq.server.http import Head, PendingBodies, Reader, Received, Route
 from skipmq.telemetry.logs import log
 
-# Timeouts in seconds: for a head from its first byte on, between requests, and for the client to
-# close its side after the node's.
+# Timeouts in seconds: of a head, between requests, and until the client closes its side too.
 HEAD_SECONDS, IDLE_SECONDS, LINGER_SECONDS = 30.0, 75.0, 2.0
-# A body times out after BODY_SECONDS, or earlier according to its length and this rate in bytes a
-# second, but not before BODY_MINIMUM_SECONDS.
+# A body's timeout follows from its length at this rate in bytes a second, within two bounds.
 BODY_RATE, BODY_SECONDS, BODY_MINIMUM_SECONDS = 32_768, 30.0, 10.0
 # A client has to read this many bytes of an answer, or its rest, in this many seconds.
 ANSWER_BYTES, ANSWER_SECONDS = 262_144, 20.0
@@ -81,8 +79,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, door: Door, port: Port) -> None:
         self._door, self._port = door, port
-        # The task that answers a request or the next turn of parsing, the requests that wait for
-        # it, and unparsed bytes.
+        # The task that answers or parses next, requests that wait for it, and unparsed bytes.
         self._task: asyncio.Task[None] | asyncio.Handle | None = None
         self._queue: deque[Received] = deque()
         self._pipelined = bytearray()

@@ -116,8 +116,8 @@ def test_queues_and_attempts_of_a_transaction_lock_few(owner: Connection, databa
     with psycopg.connect(database) as user:
         made = "select array_agg(skipmq.create_queue('q' || n)) from generate_series(1, 1200) n"
         queues = number(user, made)
-        user.execute("select skipmq.hold_generation(q) from unnest(%s::int[]) q", (queues,))
-        user.execute("select skipmq.delete_queue(q) from unnest(%s::int[]) q", (queues,))
+        user.execute("select skipmq.hold_generation(q) from unnest(%s::bigint[]) q", (queues,))
+        user.execute("select skipmq.delete_queue(q) from unnest(%s::bigint[]) q", (queues,))
         user.execute(
             "select skipmq.receive_fifo_attempt(%s, 'a' || n) from generate_series(1, 1200) n",
             (fifo.id,),

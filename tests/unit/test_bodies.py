@@ -70,7 +70,7 @@ def test_body_of_a_mebibyte_is_laid_out() -> None:
     ],
 )
 def test_encoded_body_is_decoded(body: bytes, encodings: tuple[str, ...]) -> None:
-    assert decoded(body.decode()) == (TEXT, encodings)
+    assert decoded(body.decode()) == (TEXT, encodings, True)
 
 
 def test_beginning_of_a_long_body_is_decoded() -> None:
@@ -82,7 +82,7 @@ def test_beginning_of_a_long_body_is_decoded() -> None:
     assert found.encodings == ("base64",)
     assert long.startswith(found.text)
     assert 30 < len(found.text) < 100
-    assert decoded(body) == (long, ("base64", "gzip"))
+    assert decoded(body) == (long, ("base64", "gzip"), True)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_beginning_of_a_long_body_is_decoded() -> None:
     ],
 )
 def test_other_body_stays_as_it_is(body: str) -> None:
-    assert decoded(body) == (body, ())
+    assert decoded(body) == (body, (), True)
 
 
 def test_compressed_zeros_do_not_fill_the_memory() -> None:

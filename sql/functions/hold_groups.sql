@@ -12,7 +12,8 @@
 -- is free, and holds nothing where it is not. Its holder then waits for each group until those who had locked it before
 -- have ended. No transaction upgrades a lock: two large transactions on different groups wait, and do not deadlock. Brief locks
 -- are those of the session, taken and released in one expression, between which nothing interrupts.
--- skipmq.held_groups has the groups that the transaction has locked. The lock of the queue is one of 1,024, by the low bits
+-- skipmq.held_groups has the groups that the transaction has locked: who sets it otherwise endangers his own sends only,
+-- since others lock and check as ever. The lock of the queue is one of 1,024, by the low bits
 -- of its number.
 create function skipmq.hold_groups(p_queue_id bigint, p_groups bigint[], p_waits boolean) returns bigint[]
 language plpgsql volatile

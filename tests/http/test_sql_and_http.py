@@ -257,7 +257,8 @@ def test_changes_of_visibility_fare_alike_by_sql_and_over_http(
     )
     change = f"change{'_fifo' if kind else ''}_visibility"
     by_sql = door.sql(
-        f"select skipmq.{change}(%(queue)s, array[1], array[1], null, array[%(timeout)s])",
+        f"select skipmq.{change}(%(queue)s, array[1], array[1], array[gen_random_uuid()], null,"
+        " array[%(timeout)s])",
         queue=door.ids["sql"],
         timeout=timeout,
     )

@@ -81,7 +81,7 @@ def lock(session: Session, replay: str) -> bool:
 def send(session: Session, replay: str, to: Target, limit: int) -> int:
     """Send at most `limit` staged messages, in order; return their number."""
     row = session.execute(
-        "select skipmq.send_replay(%s, %s::int, %s::int)", (replay, to.id, limit)
+        "select skipmq.send_replay(%s, %s::bigint, %s::int)", (replay, to.id, limit)
     ).fetchone()
     assert row is not None
     return int(row[0])

@@ -16,7 +16,7 @@ from skipmq.analytics.postgres import history
 from skipmq.cli import cli
 from skipmq.client import ClientError, statements
 from skipmq.config.settings import Settings
-from skipmq.database import session
+from skipmq.database import maintenance, session
 from skipmq.database.statement import Statement
 from skipmq.model import OutgoingMessage, QueueName, Recipient
 from skipmq.node import Node
@@ -203,7 +203,7 @@ def test_options_change_limits_and_no_pins(
     else:
         database = psycopg.conninfo.make_conninfo(database, options=given)
 
-    with session.opened(database) as connection:
+    with maintenance.connect(database) as connection:
         assert number(connection, "show lock_timeout") == "7s"
         assert number(connection, "show timezone") == "UTC"
 

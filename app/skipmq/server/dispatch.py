@@ -49,13 +49,17 @@ async def perform(
     if action.is_fresh:
         node.queues.forget(name.arn)
         queue = None
-    if call.identity.is_of_any_region:
-        queue = await regions.find(node, call, name)
-        if queue.name != name:  # For the logs.
-            needs = call.needs
-            call.needs = [n._replace(queue=queue.name) if n.queue == name else n for n in needs]
-            name = queue.name
-            if action.is_fresh:
-                node.queues.forget(name.arn)
-                queue = None
-    return await node.queues.on(name, call.deadline, partial(action.run, node, call), queue)
+    run = partial(action.run, node, call)
+    try:
+        return await node.queues.on(name, call.deadline, run, queue)
+    except errors.QueueDoesNotExist:
+        if not call.identity.is_of_any_region:
+            raise
+        elsewhere = await regions.find(node, call, name)
+        if elsewhere.name == name:  # It is another queue that does not exist.
+            raise
+    # For the logs.
+    call.needs = [n._replace(queue=elsewhere.name) if n.queue == name else n for n in call.needs]
+    if action.is_fresh:
+        node.queues.forget(elsewhere.name.arn)
+    return await node.queues.on(elsewhere.name, call.deadline, run)

@@ -21,7 +21,7 @@ APP = str(Path(skipmq.__file__).parent)
 URL = {"QueueUrl": "http://localhost:9324/000000000000/orders"}
 # Files and functions of one warm request, without the door.
 MOST = {
-    "SendMessage": (31, 74),
+    "SendMessage": (31, 75),
     # A claim may first ask how far back it has to look.
     "ReceiveMessage": (32, 93),
     "ChangeMessageVisibility": (25, 66),

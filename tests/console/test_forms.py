@@ -4,6 +4,7 @@ import json
 from html import unescape
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from botocore.exceptions import ClientError
@@ -319,7 +320,7 @@ def test_chosen_messages_are_deleted(sqs: Any, visitor: Visitor, queue: str, nam
     page = visitor.get(f"queues/{name}").body
     reference = page.partition('name="reference" value="')[2].partition('"')[0]
 
-    form = {"reference": [reference, "999999999"], "how": "delete"}
+    form = {"reference": [reference, f"999999999-{uuid4()}"], "how": "delete"}
     assert visitor.post(f"queues/{name}/transfer", form).status == 303
 
     page = visitor.get(f"queues/{name}").body

@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -170,7 +171,7 @@ def test_chosen_dead_letters_go_back_and_others_are_named(
     shown = visitor.get(f"queues/{name}-dead").body
     references = [part.partition('"')[0] for part in shown.split('name="reference" value="')[1:]]
 
-    form = {"reference": [*references, "999999999999"], "how": "redrive"}
+    form = {"reference": [*references, f"999999999999-{uuid4()}"], "how": "redrive"}
     assert visitor.post(f"queues/{name}-dead/transfer", form).status == 303
 
     notice = visitor.get(f"queues/{name}-dead").body
@@ -203,7 +204,8 @@ def test_message_is_edited_and_sent_again(sqs: Any, url: str, page: str, browser
 @pytest.mark.usefixtures("url")
 def test_message_that_is_gone_is_said_to_be(name: str, node: NodeProcess) -> None:
     visitor = Visitor(node.url)
-    for page in (f"queues/{name}/messages/999999999999", f"queues/{name}/messages/9999999999/body"):
+    gone = f"queues/{name}/messages/999999999999-{uuid4()}"
+    for page in (gone, f"{gone}/body"):
         answer = visitor.get(page)
 
         assert (answer.status, "Message not found" in answer.body) == (404, True)

@@ -94,7 +94,9 @@ def test_router_has_settings_of_its_own_in_partitions(fresh: Partitions) -> None
     with psycopg.connect(fresh.router, autocommit=True) as owner:
         owner.execute(
             "create function skipmq.settings() returns text[] language plproxy as $$"
-            f" cluster 'skipmq'; run on 0; select array[{shown}]; $$".encode()
+            f" cluster 'skipmq'; run on 0; select array[{shown}]; $$;"
+            " alter function skipmq.settings() owner to skipmq_router;"
+            " alter function skipmq.settings() security definer".encode()
         )
 
         assert number(owner, "select skipmq.settings()") == [

@@ -45,7 +45,7 @@ def test_what_the_routers_functions_evaluate_is_not_the_callers(
     with psycopg.connect(two.router, autocommit=True) as owner:
         owner.execute("create schema if not exists lent; grant all on schema lent to skipmq_node")
     router.execute(
-        "create function lent.int4shr(integer, integer) returns integer language plpgsql as"
+        "create function lent.int8shr(bigint, integer) returns bigint language plpgsql as"
         " $$ begin raise exception 'ran as %', current_user; end $$"
     )
     router.execute("set search_path = lent, pg_catalog")
@@ -53,7 +53,7 @@ def test_what_the_routers_functions_evaluate_is_not_the_callers(
         name = two.name_at(1)
         row = router.execute("select skipmq.create_queue(%s::text)", (name,)).fetchone()
         assert row is not None
-        router.execute("select skipmq.count_messages(%s::integer)", row)
+        router.execute("select skipmq.count_messages(%s::bigint)", row)
     finally:
         router.execute("reset search_path")
 

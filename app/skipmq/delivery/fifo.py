@@ -100,13 +100,6 @@ class FifoMessages(Messages):
         shares = [[stored.get(place) for place in islice(places, len(r))] for r in requests]
         return [None if None in share else share for share in shares]  # type: ignore[misc]
 
-    async def _receive(
-        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
-    ) -> list[Reception]:
-        most = sum([limit for limit, _ in claims])
-        async with self._budget.room(most, self._budget.expected(key[0], most), deadline):
-            return await self._receive_within(key, claims, deadline)
-
     async def _receive_within(
         self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
     ) -> list[Reception]:

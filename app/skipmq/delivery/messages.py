@@ -1,5 +1,6 @@
 """The parts that standard and FIFO queues share: group commit, durable commit, returns."""
 
+from abc import ABC, abstractmethod
 from asyncio import Future
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -27,7 +28,7 @@ ReceiveKey: TypeAlias = tuple[int, int | None]
 Change: TypeAlias = tuple[Receipt, int]
 
 
-class Messages:
+class Messages(ABC):
     """The SQL functions for messages of one type of queue; for one loop.
 
     `deadline` is the time of time.monotonic until which a call may wait for the database. Each
@@ -118,6 +119,19 @@ class Messages:
         expected = self._budget.expected(queue.id, limit, unknown=MESSAGE_BYTES)
         weight = budget.weight(limit, expected)
         return self._receives.submit(key, (limit, recipient), weight, deadline)
+
+    async def _receive(
+        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
+    ) -> list[Reception]:
+        most = sum([limit for limit, _ in claims])
+        async with self._budget.room(most, self._budget.expected(key[0], most), deadline):
+            return await self._receive_within(key, claims, deadline)
+
+    @abstractmethod
+    async def _receive_within(
+        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
+    ) -> list[Reception]:
+        """Claim for the requests of one group, in the room that they have."""
 
     async def _claim(
         self,

@@ -86,13 +86,6 @@ class StandardMessages(Messages):
             await self._commit(queue_id, mode, statements.SEND, first, deadline, again)
         return [[StoredMessage(m.message_id) for m in request] for request in requests]
 
-    async def _receive(
-        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
-    ) -> list[Reception]:
-        most = sum([limit for limit, _ in claims])
-        async with self._budget.room(most, self._budget.expected(key[0], most), deadline):
-            return await self._receive_within(key, claims, deadline)
-
     async def _receive_within(
         self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
     ) -> list[Reception]:

@@ -65,9 +65,24 @@ def test_url_names_the_queue_of_another_region_where_the_clients_has_none(
     found = east.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
     assert (found["QueueArn"].split(":")[3], found["VisibilityTimeout"]) == (WEST, "7")
     assert bodies(east, queue) == ["from the east", "from the west"]
-    east.delete_queue(QueueUrl=queue)
+    for destroy in (east.delete_queue, east.purge_queue):
+        assert code(lambda: destroy(QueueUrl=queue)).endswith("NonExistentQueue")  # noqa: B023
+    west.delete_queue(QueueUrl=queue)
     assert code(lambda: west.get_queue_url(QueueName=name)).endswith("NonExistentQueue")
     assert code(lambda: bodies(east, queue)).endswith("NonExistentQueue")
+
+
+def test_deletion_that_is_repeated_deletes_no_queue_of_another_region(
+    sqs_in: Callable[[str], Any], name: str
+) -> None:
+    west, east = sqs_in(WEST), sqs_in(EAST)
+    west.create_queue(QueueName=name)
+    queue = east.create_queue(QueueName=name)["QueueUrl"]
+
+    east.delete_queue(QueueUrl=queue)
+    assert code(lambda: east.delete_queue(QueueUrl=queue)).endswith("NonExistentQueue")
+
+    assert west.get_queue_url(QueueName=name)["QueueUrl"] == queue
 
 
 def test_queues_of_one_name_in_two_regions_are_two(sqs_in: Callable[[str], Any], name: str) -> None:

@@ -15,6 +15,8 @@ from skipmq.node import Node
 from skipmq.protocol import Call
 
 EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
+# These reach no queue of another region than the client's: clients repeat them when they are done.
+_IN_OWN_REGION = frozenset({"DeleteQueue", "PurgeQueue", "DeletePickedMessages"})
 
 
 def queue_name(call: Call) -> QueueName | None:
@@ -49,17 +51,17 @@ async def perform(
     if action.is_fresh:
         node.queues.forget(name.arn)
         queue = None
-    run = partial(action.run, node, call)
-    try:
-        return await node.queues.on(name, call.deadline, run, queue)
-    except errors.QueueDoesNotExist:
-        if not call.identity.is_of_any_region:
-            raise
-        elsewhere = await regions.find(node, call, name)
-        if elsewhere.name == name:  # It is another queue that does not exist.
-            raise
-    # For the logs.
-    call.needs = [n._replace(queue=elsewhere.name) if n.queue == name else n for n in call.needs]
-    if action.is_fresh:
-        node.queues.forget(elsewhere.name.arn)
-    return await node.queues.on(elsewhere.name, call.deadline, run)
+    if queue is None and call.identity.is_of_any_region:
+        try:
+            queue = await node.queues.find(name, call.deadline)
+        except errors.QueueDoesNotExist:
+            if call.action in _IN_OWN_REGION:
+                raise
+            queue = await regions.find(node, call, name)
+            # For the logs.
+            needs, old, name = call.needs, name, queue.name
+            call.needs = [n._replace(queue=name) if n.queue == old else n for n in needs]
+            if action.is_fresh:
+                node.queues.forget(name.arn)
+                queue = None
+    return await node.queues.on(name, call.deadline, partial(action.run, node, call), queue)

@@ -15,6 +15,8 @@ import pytest
 
 MAX_WAVERING = 3
 TIMES = 2
+# That one test may take alone.
+SECONDS = 600
 
 
 class Gate:
@@ -92,7 +94,14 @@ def _passes_alone(test: str, config: pytest.Config) -> bool:
     for _ in range(TIMES):
         print(f"again alone: {test}", flush=True)
         command = [sys.executable, "-P", "-m", "pytest", *options, "-n", "0", test]
-        run = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        try:
+            run = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False,
+                timeout=SECONDS,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            print(f"it did not end within {SECONDS} s", flush=True)
+            return False
         if run.returncode != 0 or not re.search(r"^=* ?1 passed", run.stdout, re.MULTILINE):
             print(run.stdout, run.stderr, flush=True)
             return False

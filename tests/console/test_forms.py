@@ -319,7 +319,6 @@ def test_chosen_messages_are_deleted(sqs: Any, visitor: Visitor, queue: str, nam
     sqs.send_message(QueueUrl=queue, MessageBody="stays")
     page = visitor.get(f"queues/{name}").body
     reference = page.partition('name="reference" value="')[2].partition('"')[0]
-
     form = {"reference": [reference, f"999999999-{uuid4()}"], "how": "delete"}
     assert visitor.post(f"queues/{name}/transfer", form).status == 303
 

@@ -75,7 +75,8 @@ judged as (
   left join pg_roles r on r.oid = h.grantee
   where h.grantee not in (h.owner, o.oid)
 ),
--- One row for what a role has on an object, then one for all objects on which it has the same.
+-- One row for what a role has on an object, then one for all objects of an owner on which it has the same: a statement that
+-- names another owner's too is refused as a whole.
 surplus as (
   select j.kind, j.space, j.object, j.shown, j.owner, j.grantee, j.is_given,
     string_agg(j.privilege, ', ' order by j.privilege) as privileges
@@ -87,7 +88,7 @@ grouped as (
   select s.kind, s.space, s.grantee, s.is_given, s.privileges, min(s.object) as object, count(*) as number,
     string_agg(s.shown, ', ' order by s.shown) as shown, bool_and(o.rolsuper or pg_has_role(o.oid, s.owner, 'usage')) as by_owner
   from surplus s cross join owner o
-  group by s.kind, s.space, s.grantee, s.is_given, s.privileges, case when s.kind = 'default' then (s.shown, s.object) end
+  group by s.kind, s.space, s.owner, s.grantee, s.is_given, s.privileges, case when s.kind = 'default' then (s.shown, s.object) end
 )
 select
   format('%s %s %s on %s',

@@ -206,6 +206,23 @@ def test_objects_of_another_owner_are_left_to_an_administrator(administrator: Co
     assert rights.surplus(own) == []
 
 
+def test_object_of_another_owner_keeps_no_right_on_those_of_the_owner(
+    administrator: Connection,
+) -> None:
+    """One statement for both would be refused as a whole."""
+    administrator.execute("create role keeper login createrole; create role shopx login")
+    database = psycopg.sql.Identifier(administrator.info.dbname)
+    administrator.execute(psycopg.sql.SQL("grant create on database {} to keeper").format(database))
+    url = url_of(administrator, "keeper")
+    schema.migrate(url)
+    administrator.execute("create table skipmq.notes (text text)")
+    administrator.execute("grant select, delete on skipmq.message, skipmq.notes to shopx")
+
+    schema.migrate(url)
+
+    assert held(administrator) == [("relation", "notes")] * 2
+
+
 def test_restored_database_has_its_surplus_named(
     administrator: Connection, bare_server: Databases
 ) -> None:

@@ -57,7 +57,7 @@ def copy_queue(
     source: psycopg.Connection[Any], target: psycopg.Connection[Any], old: int, new: int
 ) -> int:
     """Copy a queue's messages under a new id, with their groups; return their number."""
-    id_ = sql.Literal(new)
+    id_ = sql.SQL("{}::bigint").format(sql.Literal(new))
     changed = {"queue_id": id_, "group_no": sql.SQL(_GROUP_NO).format(new=id_)}
     messages = 0
     for table, condition in _TABLES:

@@ -203,7 +203,7 @@ class Mover:
             try:
                 with connection.transaction():
                     _begin(connection, move.queues, ids)
-            except psycopg.errors.LockNotAvailable as error:
+            except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
                 names = ", ".join(name for _, _, name in move.queues)
                 raise BusyError(
                     f"an open transaction has sent to {names}: end it ({error})"

@@ -10,8 +10,10 @@
 -- Advisory locks take room in a table that all sessions of the server share, so that their number must not grow with the
 -- number of messages. The lock of the queue excludes later senders: each that has locked a group checks that this lock
 -- is free, and holds nothing where it is not. Its holder then waits for each group until those who had locked it before
--- have ended. No transaction upgrades a lock: two large transactions on different groups wait, and do not deadlock. Brief locks
--- are those of the session, taken and released in one expression, between which nothing interrupts.
+-- have ended. Two transactions that are large from the start wait, and do not deadlock. One that has sent to a group and sends
+-- to another while a large one needs the first may: PostgreSQL ends one of them with 40P01, which is to be repeated. Brief
+-- locks are those of the session, taken and released in one expression. A wait for one that is cancelled in the moment in
+-- which it is granted may leave it to the session until that ends.
 -- skipmq.held_groups has the groups that the transaction has locked: who sets it otherwise endangers his own sends only,
 -- since others lock and check as ever. The lock of the queue is one of 1,024, by the low bits
 -- of its number.

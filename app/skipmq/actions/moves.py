@@ -45,10 +45,8 @@ async def start_message_move_task(
     _check_arn(source, "SourceArn")
     if parameters.DestinationArn is not None:
         _check_arn(parameters.DestinationArn, "DestinationArn")
-    destination = parameters.DestinationArn
     source = await regions.own_arn(node, call, source)
-    if destination is not None:
-        destination = await regions.own_arn(node, call, destination)
+    destination = await regions.own_arn(node, call, parameters.DestinationArn)
     task = await node.moves.start(source, destination, rate, call.deadline, origins=call.origins)
     return {"TaskHandle": task_handle(task, source)}
 

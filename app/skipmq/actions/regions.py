@@ -6,6 +6,7 @@ the others: first in the node's own, then in the order of their names.
 
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +15,8 @@ from skipmq.model import Queue, QueueName
 from skipmq.node import Node
 from skipmq.protocol import Call
 
+# Of a parameter that may be left out.
+Arn = TypeVar("Arn", str, str | None)
 # Where a policy names queues.
 _ARNS = {"RedrivePolicy": "deadLetterTargetArn", "RedriveAllowPolicy": "sourceQueueArns"}
 _ARN_PARTS = 6
@@ -40,8 +43,11 @@ async def declared(node: Node, call: Call, name: QueueName) -> Queue:
         return await find(node, call, name)
 
 
-async def own_arn(node: Node, call: Call, arn: str) -> str:
-    """Return the ARN of the queue that an ARN of the client's region names, or else the ARN."""
+async def own_arn(node: Node, call: Call, arn: Arn) -> Arn:
+    """Return the ARN of the queue that an ARN of the client's region names, or else the ARN.
+
+    None stays None.
+    """
     name = named(arn)
     identity = call.identity
     if name is not None and identity.is_of_any_region and name.region == identity.region:

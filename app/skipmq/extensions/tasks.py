@@ -42,8 +42,7 @@ async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]
     source = await regions.own_arn(node, call, source)
     target = parameters.DestinationQueueUrl
     destination = None if target is None else checks.queue_name(target, identity).arn
-    if destination is not None:
-        destination = await regions.own_arn(node, call, destination)
+    destination = await regions.own_arn(node, call, destination)
     task = await node.moves.start_matching(
         kind, source, destination, rate=rate, matching=matching, deadline=call.deadline
     )

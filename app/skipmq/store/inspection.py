@@ -42,10 +42,8 @@ _MOVE = Statement(
 )  # fmt: skip
 _DELETE = Statement(
     "select outcome from skipmq.delete_picked_messages($1, $2, $3) order by place",
-    BIGINT,
-    BIGINTS,
-    UUIDS,
-)
+    BIGINT, BIGINTS, UUIDS,
+)  # fmt: skip
 _NEWEST = Search(
     "select id, came_at, state, message_id::text, group_id, characters, body"
     " from skipmq.newest_messages($1, $2, $3, $4)",

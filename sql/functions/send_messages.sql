@@ -1,7 +1,7 @@
 -- Does: stores messages in a standard queue: all of them, or none when it raises.
 -- Called by: the SendMessage and SendMessageBatch actions, send_message; SQL users.
 -- Locks, in order: those of hold_generation, for SQL users; with p_again the advisory lock of the first message id; queue
---   row, at the first message with a group.
+--   row, at the first message with a group, unless it is locked.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_messages raises.
 -- Relies on index: queue_id, noisy_tenant_pkey, message_visible.
 -- Routed: to the partition of p_queue_id.
@@ -73,6 +73,12 @@ begin
   if not found then
     perform skipmq.check_generation(p_queue_id, false);
   elsif p_group_ids is not null and array_remove(p_group_ids, null) <> '{}' then
-    update skipmq.queue q set tenants = true where q.queue_id = p_queue_id and not q.tenants;
+    -- The next message with a group does so where another transaction holds the row.
+    update skipmq.queue q set tenants = true
+    from (
+      select q.ctid as tid from skipmq.queue q where q.queue_id = p_queue_id and not q.tenants
+      for no key update skip locked
+    ) l
+    where q.ctid = l.tid;
   end if;
 end $$;

@@ -25,7 +25,7 @@ def test_session_has_limits_at_both_ends(url: str, autocommit: bool) -> None:
         assert (client["keepalives_idle"], client["tcp_user_timeout"]) == ("5", "10000")
         assert number(connection, "show lock_timeout") == "30s"
         assert number(connection, "show idle_in_transaction_session_timeout") == "10min"
-        # Of TCP: over a Unix socket their value is 0, and only their source shows that they are set.
+        # Of TCP: over a Unix socket their value is 0, and only the source says that they are set.
         told = "select count(*) from pg_settings where name = any (%s) and source = 'client'"
         names = [name for name in maintenance.SETTINGS if name.startswith("tcp")]
         assert number(connection, told, names) == len(names) == 4

@@ -292,7 +292,7 @@ async def test_requests_that_look_a_queue_up_together_take_one_connection(
         lookups = [look_up()]
         await loop.eventually(lambda: is_blocked(owner))
         lookups += [look_up() for _ in range(5)]
-        await loop.eventually(lambda: len(node.queues._lookups._waiting[name]) == 5)  # noqa: SLF001
+        await loop.eventually(lambda: len(node.queues._lookups._waiting[name, 0].entries) == 5)  # noqa: SLF001
 
         assert waiting(node.database) == 0
 

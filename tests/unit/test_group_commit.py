@@ -11,37 +11,9 @@ from skipmq import errors
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.telemetry import tracing
 from support.loop import eventually
+from support.transactions import Transactions
 
 Submit = Callable[..., asyncio.Future[str]]
-
-
-class Transactions:
-    """Runs requests as a group commit has them run; each call waits until it is released."""
-
-    def __init__(self, *, held: bool = True) -> None:
-        self.calls: list[tuple[str, list[int]]] = []
-        self.deadlines: list[float] = []
-        self.refused: dict[int, Exception] = {}
-        self._released = asyncio.Event()
-        if not held:
-            self.release()
-
-    async def run(self, key: str, requests: Sequence[int], deadline: float) -> list[str]:
-        self.calls.append((key, list(requests)))
-        self.deadlines.append(deadline)
-        await self._released.wait()
-        for request in requests:
-            if request in self.refused:
-                raise self.refused[request]
-        return [f"{key}{request}" for request in requests]
-
-    def release(self) -> None:
-        """Let all calls go on, now and in future."""
-        self._released.set()
-
-    @property
-    def requests(self) -> list[list[int]]:
-        return [requests for _, requests in self.calls]
 
 
 @pytest.fixture
@@ -339,18 +311,18 @@ async def test_request_times_out_while_those_of_its_transaction_go_on(
 
 
 async def test_result_of_a_request_that_timed_out_is_discarded(transactions: Transactions) -> None:
-    discarded: list[tuple[str, str]] = []
+    discarded: list[tuple[int, str]] = []
     commit: GroupCommit[str, int, str] = GroupCommit(
-        transactions.run, 10, seconds=0, discard=lambda key, result: discarded.append((key, result))
+        transactions.run, 10, seconds=0, discard=lambda *result: discarded.append(result)
     )
-    early = commit.submit("k", 1, 1, 0.0)
+    early = commit.submit("k", 1, 1, 0.0, 7)
     with pytest.raises(errors.OutcomeUnknown):
         await early
 
     transactions.release()
     await eventually(lambda: discarded)
 
-    assert discarded == [("k", "k1")]
+    assert discarded == [(7, "k1")]
 
 
 async def test_locked_table_is_the_same_for_all_requests(transactions: Transactions) -> None:

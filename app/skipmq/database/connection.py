@@ -28,8 +28,9 @@ from skipmq.database.statement import (
     TimestampLoader,
 )
 
-# An operator can change lock_timeout in the URL.
-LIMITS = pins.UNLIMITED | {"lock_timeout": "1s"}
+# An operator can change lock_timeout in the URL. Each statement is planned once: where it unnests
+# arrays, the plans for their elements seem cheaper than one for all, and planning costs more.
+LIMITS = pins.UNLIMITED | {"lock_timeout": "1s", "plan_cache_mode": "force_generic_plan"}
 _KEEPALIVE = {
     "connect_timeout": 2,
     "keepalives_idle": 5,

@@ -77,9 +77,12 @@ def _uuids(values: Sequence[str]) -> bytes:
     return head + bytes.fromhex(elements.replace("-", ""))
 
 
-def _times(values: Sequence[int]) -> bytes:
-    elements = [_TIME_ELEMENT.pack(_INT8_BYTES, value - EPOCH) for value in values]
-    return _head(TIME_OID, len(values), has_nulls=False) + b"".join(elements)
+def _times(values: Sequence[int | None]) -> bytes:
+    elements = [
+        _NULL if value is None else _TIME_ELEMENT.pack(_INT8_BYTES, value - EPOCH)
+        for value in values
+    ]
+    return _head(TIME_OID, len(values), has_nulls=None in values) + b"".join(elements)
 
 
 def _integers(letter: str, oid: int, size: int) -> Callable[[Sequence[int | None]], bytes]:
@@ -112,9 +115,9 @@ INTERVAL = Kind(1186, TEXT_FORM, lambda value: f"{value} s".encode())
 TEXTS = Kind(1009, BINARY, _texts)
 INTEGERS = Kind(1007, BINARY, _integers("i", _INT4_OID, _INT4_BYTES))
 BIGINTS = Kind(1016, BINARY, _integers("q", INT8_OID, _INT8_BYTES))
+TIMES = Kind(1185, BINARY, _times)
 # Without nulls.
 UUIDS = Kind(2951, BINARY, _uuids)
-TIMES = Kind(1185, BINARY, _times)
 
 
 class Statement:

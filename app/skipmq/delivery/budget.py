@@ -107,6 +107,10 @@ class Budget:
         """Return the size of messages of a queue, each as the last ones were, or `unknown`."""
         return self._sizes.get(queue_id, unknown) * messages
 
+    def knows(self, queue_id: int) -> bool:
+        """Return whether messages of a queue were claimed before."""
+        return queue_id in self._sizes
+
     def claimed(self, queue_id: int, messages: int, size: int) -> Held | None:
         """Remember the size of messages that were claimed, and hold it."""
         if not size:

@@ -7,29 +7,30 @@ no others.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import accumulate, groupby
+from operator import itemgetter
 from time import monotonic
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from skipmq import errors
-from skipmq.database import Database, Replication, Rows
-from skipmq.delivery import budget, statements
-from skipmq.delivery.budget import Budget
+from skipmq.database import Rows
+from skipmq.database.partitions import QUEUE_BITS
+from skipmq.delivery import statements
 from skipmq.delivery.group_commit import GroupCommit, Key
-from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
+from skipmq.delivery.messages import (
+    ASYNC_COMMIT,
+    HELD,
+    SYNC_COMMIT,
+    Deletes,
+    Durable,
+    Messages,
+    Send,
+    Share,
+)
 from skipmq.delivery.receipts import Receipt
 from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
 
-if TYPE_CHECKING:
-    from skipmq.telemetry.tracing import Tracing
-
 Item = TypeVar("Item")
-# A queue's id and its ReplicationMode.
-_DeleteKey: TypeAlias = tuple[int, str]
-# Each group's lock takes an entry in the server's lock table, which all sessions share.
-_MAX_MESSAGES = 200
-# The outcome of a message whose group another transaction has locked.
-_HELD = "held"
 # The longest wait for a group, and the first and longest pause between two tries, in seconds.
 _LONGEST_WAIT, _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 0.001, 0.1
 
@@ -39,20 +40,15 @@ class FifoMessages(Messages):
 
     _suffix = "-fifo"
     _return_statement = statements.RETURN_FIFO
-    _change_statement = statements.CHANGE_FIFO
+    _change_calls = statements.CHANGE_FIFO
+    _waits = False
 
-    def __init__(
-        self,
-        database: Database,
-        replication: Replication,
-        max_messages: int = 500,
-        tracing: "Tracing | None" = None,
-        bytes_: Budget | None = None,
-    ) -> None:
-        limit = min(max_messages, _MAX_MESSAGES)
-        super().__init__(database, replication, limit, tracing, bytes_)
+    # Each group's lock takes an entry in the server's lock table, which all sessions share.
+    _most = 200
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._sends = self._grouped("send-fifo", self._send)
-        self._receives = self._grouped("receive-fifo", self._receive, self._discard, max_messages)
         self._deletes = self._grouped("delete-fifo", self._delete)
 
     async def send(
@@ -63,58 +59,73 @@ class FifoMessages(Messages):
         A duplicate has the result of the first message with its deduplication id. Raises
         errors.Locked when another transaction has locked one of their groups.
         """
-        key = (queue.id, sender, queue.attributes.replication_mode)
-        weight = budget.weight(len(messages), statements.outgoing_size(messages))
         for pause in _pauses(deadline):
             if pause:
                 await asyncio.sleep(pause)
-            stored = await self._sends.submit(key, messages, weight, deadline)
+            stored = await self._submit_send(self._sends, queue, messages, sender, deadline)
             if stored is not None:
                 return stored
         raise errors.Locked
 
     async def _send(
-        self, key: SendKey, requests: Sequence[Sequence[OutgoingMessage]], deadline: float
+        self, key: Durable, requests: Sequence[Send], deadline: float
     ) -> list[list[StoredMessage] | None]:
         """Store the requests; return None for each with a group that is locked."""
-        queue_id, sender, mode = key
-        messages = list(chain.from_iterable(requests))
-        parameters = (
-            queue_id,
+        mode = key[1]
+        messages = [message for _, sent, _ in requests for message in sent]
+        # Each sender's messages of a queue in one call.
+        of_one = [
+            (queue_id, sender, sum([len(sent) for _, sent, _ in group]))
+            for (queue_id, sender), group in groupby(requests, itemgetter(0, 2))
+        ]
+        statement, parameters = statements.SEND_FIFO.statement(
+            [(queue_id, size) for queue_id, _, size in of_one],
             [m.message_id for m in messages],
             [m.body for m in messages],
             statements.array([m.attributes for m in messages]),
             [m.group_id for m in messages],
             [m.deduplication_id for m in messages],
             statements.array([m.trace_header for m in messages]),
-            sender,
+            [sender for _, sender, _ in of_one],
             SYNC_COMMIT[mode],
-            [number for number, request in enumerate(requests) for _ in request],
+            [number for number, (_, sent, _) in enumerate(requests) for _ in sent],
         )
         # Safe to run again: each message has the result of its first send.
         size = statements.outgoing_size(messages)
+        tenant = self._tenant(requests)
         async with self._budget.room(len(messages), size, deadline):
-            rows = await self._commit(queue_id, mode, statements.SEND_FIFO, parameters, deadline)
-        stored = {place: StoredMessage(*answer) for place, *answer in rows}
-        places = iter(range(1, len(messages) + 1))
-        shares = [[stored.get(place) for place in islice(places, len(r))] for r in requests]
+            rows = await self._commit(tenant, mode, statement, parameters, deadline)
+        # The place of a message among all is that in its call, after those of earlier calls.
+        before = [0, *accumulate([size for *_, size in of_one])]
+        stored = {
+            row[0] + (before[row[3] - 1] if len(of_one) > 1 else 0): StoredMessage(row[1], row[2])
+            for row in rows
+        }
+        answers = [stored.get(place) for place in range(1, len(messages) + 1)]
+        shares = statements.split(answers, [sent for _, sent, _ in requests])
         return [None if None in share else share for share in shares]  # type: ignore[misc]
 
     async def _receive_within(
-        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
+        self, shares: list[Share], most: int, deadline: float
     ) -> list[Reception]:
-        limits = statements.limits(claims)
-        if not any(limits):
-            return [Reception([])] * len(limits)
-        queue_id, timeout = key
         # Each request claims its own groups, since consumers must not share one.
-        parameters = queue_id, limits, timeout, ASYNC_COMMIT
-        texts = statements.RECEIVE_FIFO, statements.RECEIVE_FIFO_MANY
-        rows = await self._claim(queue_id, texts, sum(limits), parameters, deadline)
-        shares: list[Rows] = [[] for _ in limits]
-        for row in rows:
-            shares[row[-1] - 1].append(row)
-        return [self._reception(queue_id, share) if share else Reception([]) for share in shares]
+        statement, parameters = statements.RECEIVE_FIFO[most > statements.FEW].statement(
+            [(share.queue_id, len(share.limits)) for share in shares],
+            [limit for share in shares for limit in share.limits],
+            [share.timeout for share in shares],
+            ASYNC_COMMIT,
+        )
+        receptions = []
+        found = await self._claim(shares, statement, parameters, deadline)
+        for share, rows in zip(shares, found, strict=True):
+            by_request: list[Rows] = [[] for _ in share.limits]
+            for row in rows:
+                by_request[row[-1] - 1].append(row)
+            receptions += [
+                self._reception(share.queue_id, each) if each else Reception([])
+                for each in by_request
+            ]
+        return receptions
 
     async def receive_attempt(
         self,
@@ -138,23 +149,30 @@ class FifoMessages(Messages):
 
     async def delete(self, queue: Queue, receipts: Sequence[Receipt], deadline: float) -> list[str]:
         """Delete messages whose last receive is their receipt's; return outcomes in order."""
-        key = (queue.id, queue.attributes.replication_mode)
-        return await _with_groups(self._deletes, key, receipts, deadline)
+        key = queue.id >> QUEUE_BITS, queue.attributes.replication_mode
+        return await _with_groups(self._deletes, key, queue.id, receipts, deadline)
 
     async def _delete(
-        self, key: _DeleteKey, requests: Sequence[Sequence[Receipt]], deadline: float
+        self, key: Durable, requests: Sequence[Deletes], deadline: float
     ) -> list[list[str]]:
-        queue_id, mode = key
-        parameters = (*statements.receipts(queue_id, requests), SYNC_COMMIT[mode])
-        rows = await self._commit(queue_id, mode, statements.DELETE_FIFO, parameters, deadline)
-        return statements.split([outcome for (outcome,) in rows], requests)
+        mode, receipts = key[1], [receipts for _, receipts in requests]
+        statement, parameters = statements.DELETE_FIFO.statement(
+            statements.sizes(requests),
+            *statements.receipts(receipts),
+            SYNC_COMMIT[mode],
+            self._waits,
+        )
+        tenant = self._tenant(requests)
+        rows = await self._commit(tenant, mode, statement, parameters, deadline)
+        return statements.split([row[0] for row in rows], receipts)
 
     async def change_visibility(
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
     ) -> list[str]:
         """Set the visibility timeouts of messages in flight; return outcomes in order."""
-        request = list(zip(receipts, timeouts, strict=True))
-        return await _with_groups(self._changes, queue.id, request, deadline)
+        changes = list(zip(receipts, timeouts, strict=True))
+        partition = queue.id >> QUEUE_BITS
+        return await _with_groups(self._changes, partition, queue.id, changes, deadline)
 
 
 def _pauses(deadline: float) -> Iterator[float]:
@@ -168,21 +186,23 @@ def _pauses(deadline: float) -> Iterator[float]:
 
 
 async def _with_groups(
-    group_commit: GroupCommit[Key, Sequence[Item], list[str]],
+    group_commit: GroupCommit[Key, tuple[int, Sequence[Item]], list[str]],
     key: Key,
+    queue_id: int,
     items: Sequence[Item],
     deadline: float,
 ) -> list[str]:
     """Return each item's outcome; retry those whose groups are locked."""
-    outcomes = [_HELD] * len(items)
+    outcomes = [HELD] * len(items)
     for pause in _pauses(deadline):
         if pause:
             await asyncio.sleep(pause)
-        held = [place for place, outcome in enumerate(outcomes) if outcome == _HELD]
+        held = [place for place, outcome in enumerate(outcomes) if outcome == HELD]
         chosen = [items[place] for place in held]
-        found = await group_commit.submit(key, chosen, len(chosen), deadline)
+        request = queue_id, chosen
+        found = await group_commit.submit(key, request, len(chosen), deadline, queue_id)
         for place, outcome in zip(held, found, strict=True):
             outcomes[place] = outcome
-        if _HELD not in outcomes:
+        if HELD not in outcomes:
             break
     return outcomes

@@ -1,14 +1,23 @@
 """Group commit: requests that arrive while a transaction runs share the next one.
 
-One transaction of each key runs at a time. A request that finds none starts one, together with all
-that arrive in the same iteration of the event loop; no request is delayed to wait for others.
+One transaction of each key runs at a time, for all queues. A request that finds none starts one,
+together with all that arrive in the same iteration of the event loop.
+
+Under load a transaction waits for more requests, as with `commit_delay` and `commit_siblings` of
+PostgreSQL: while fewer wait than the average group has, and no longer than a transaction takes. A
+client alone never waits.
+
+No queue delays another: where more requests wait than a transaction takes, queues have turns; and
+one that fills transactions by itself, is locked, damaged or gone, or takes long, is served apart
+for some seconds, in transactions of its own.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
 from itertools import chain
+from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -22,14 +31,25 @@ if TYPE_CHECKING:
 Key = TypeVar("Key", bound=Hashable)
 Request = TypeVar("Request")
 Result = TypeVar("Result")
-# A function that runs requests of a key in one transaction, and returns their results.
-Run = Callable[[Key, Sequence[Request], float], Awaitable[Sequence[Result]]]
+# A function that runs requests of a key in one transaction, those of a queue one after another, and
+# returns their results; the error of one of them is its result. One of several queues whose result
+# is errors.Locked is run again, in a transaction of its queue.
+Run = Callable[[Key, Sequence[Request], float], Awaitable[Sequence[Result | errors.SqsError]]]
+# The longest such wait, in seconds; a group of this many requests does not wait.
+_LONGEST_DELAY, _ENOUGH = 0.002, 16
+# The weight of the last transaction in the average of the seconds that they take.
+_WEIGHT = 0.125
 # Seconds between two checks for requests that time out.
 _INTERVAL = 1.0
+# Seconds for which a queue is served apart, and how many requests of one gain nothing by sharing.
+_APART_SECONDS, _MANY = 5.0, 32
+# The errors that no other queue has.
+_OF_ONE_QUEUE = (errors.QueueMoved, errors.DatabaseDamaged, errors.Locked)
 
 
 class _Entry(msgspec.Struct, Generic[Request, Result], frozen=True):
     request: Request
+    queue_id: int
     weight: int
     deadline: float
     # The time at which the request times out, even if its transaction continues.
@@ -37,6 +57,78 @@ class _Entry(msgspec.Struct, Generic[Request, Result], frozen=True):
     result: asyncio.Future[Result]
     # The span of the request, with tracing.
     span: Any
+
+
+_QUEUE = attrgetter("queue_id")
+
+
+class Load:
+    """The requests that groups serve now, and the number of groups."""
+
+    __slots__ = ("groups", "requests")
+
+    def __init__(self) -> None:
+        self.requests = self.groups = 0
+
+
+class _Waiting(Generic[Request, Result]):
+    """The waiting entries of a group, the sum of their weights, and the number of who serves it."""
+
+    __slots__ = ("delay", "enough", "entries", "served_by", "weight")
+
+    def __init__(self) -> None:
+        self.entries: list[_Entry[Request, Result]] = []
+        self.weight = self.served_by = 0
+        # Resolved when there are enough entries, while a transaction waits for them.
+        self.delay: asyncio.Future[None] | None = None
+        self.enough = 0
+
+    async def more(self, loop: asyncio.AbstractEventLoop, enough: int, seconds: float) -> None:
+        """Wait until there are enough entries, for some seconds at most."""
+        self.enough, self.delay = enough, loop.create_future()
+        timer = loop.call_later(seconds, self.begin)
+        try:
+            await self.delay
+        finally:
+            self.delay = None
+            timer.cancel()
+
+    def begin(self) -> None:
+        """End the wait for more."""
+        if self.delay is not None and not self.delay.done():
+            self.delay.set_result(None)
+
+    def take(self, most: int) -> list[_Entry[Request, Result]]:
+        """Remove and return entries, by queue, whose weights add up to `most`; one at least."""
+        entries = [entry for entry in self.entries if not entry.result.done()]
+        self.entries, weight, self.weight = [], self.weight, 0
+        if weight > most:
+            entries = self._take_in_turn(entries, most)
+        entries.sort(key=_QUEUE)
+        return entries
+
+    def _take_in_turn(
+        self, entries: list[_Entry[Request, Result]], most: int
+    ) -> list[_Entry[Request, Result]]:
+        """Return an entry of each queue, then another one of each; keep those that are too many."""
+        queues: dict[int, deque[_Entry[Request, Result]]] = {}
+        for entry in entries:
+            queues.setdefault(entry.queue_id, deque()).append(entry)
+        turns = deque(queues.values())
+        taken: list[_Entry[Request, Result]] = []
+        weight = 0
+        while turns and (not taken or weight + turns[0][0].weight <= most):
+            entry = turns[0].popleft()
+            taken.append(entry)
+            weight += entry.weight
+            if turns[0]:
+                turns.rotate(-1)
+            else:
+                turns.popleft()
+        # The queue whose turn is next comes first.
+        self.entries = list(chain.from_iterable(turns))
+        self.weight = sum([entry.weight for entry in self.entries])
+        return taken
 
 
 class GroupCommit(Generic[Key, Request, Result]):
@@ -54,10 +146,17 @@ class GroupCommit(Generic[Key, Request, Result]):
         observe: Callable[[int], None] = lambda _: None,
         traces: "Transactions | None" = None,
         seconds: float = 60.0,
-        discard: Callable[[Key, Result], None] = lambda _key, _result: None,
+        discard: Callable[[int, Result], None] = lambda _queue_id, _result: None,
+        overtaken_after: float | None = None,
+        load: Load | None = None,
     ) -> None:
         self._run = run
-        # Called with the result of a request that was cancelled or has timed out.
+        self._load = load or Load()
+        # The seconds that a transaction takes on average.
+        self._took = 0.0
+        # Seconds that others wait for a transaction of one queue; None: as long as it takes.
+        self._overtaken_after = overtaken_after
+        # Called with the queue and the result of a request that was cancelled or has timed out.
         self._discard = discard
         self._seconds = seconds
         self._max_weight = max_weight
@@ -66,103 +165,206 @@ class GroupCommit(Generic[Key, Request, Result]):
         self._traces = traces
         # An empty context, so that the first request's span is not current for all others.
         self._context = None if traces is None else Context()
-        # The waiting entries of each key that is being served.
-        self._waiting: dict[Key, deque[_Entry[Request, Result]]] = {}
-        self._running: dict[Key, Sequence[_Entry[Request, Result]]] = {}
+        # The waiting entries of each group that is being served: a key's, or a key's and a queue's.
+        self._waiting: dict[tuple[Key, int], _Waiting[Request, Result]] = {}
+        self._running: dict[asyncio.Task[None] | None, Sequence[_Entry[Request, Result]]] = {}
+        # The queues that are served apart, and until when.
+        self._apart: dict[int, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         # The timer that fails requests that time out, while any key is being served.
         self._expiry: asyncio.TimerHandle | None = None
 
     def submit(
-        self, key: Key, request: Request, weight: int, deadline: float
+        self, key: Key, request: Request, weight: int, deadline: float, queue_id: int = 0
     ) -> asyncio.Future[Result]:
-        """Return the future result of a request; requests of a key run in order of arrival.
+        """Return the future result of a request; requests of a queue run in order of arrival.
 
         It raises the error of `run` for this request, and not one that another request of the call
         causes. A request that is cancelled while it waits is not run. Raises
         errors.ServiceUnavailable when it times out while it waits, errors.OutcomeUnknown when it
         times out while it runs.
         """
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[Result] = loop.create_future()
-        waiting = self._waiting.get(key)
-        if waiting is None:
-            waiting = self._waiting[key] = deque()
-            loop.call_soon(self._begin, loop, key, waiting, context=self._context)
+        result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        now = monotonic()
+        group = key, queue_id if self._apart and self._is_apart(queue_id, now) else 0
         span = None if self._traces is None else self._traces.origin()
-        expires_at = max(deadline, monotonic() + self._seconds)
-        waiting.append(_Entry(request, weight, deadline, expires_at, result, span))
+        expires_at = max(deadline, now + self._seconds)
+        entry = _Entry(request, queue_id, weight, deadline, expires_at, result, span)
+        self._add(group, entry)
         return result
+
+    def set_apart(self, queue_id: int) -> None:
+        """Serve a queue apart from others for some seconds."""
+        self._apart[queue_id] = monotonic() + _APART_SECONDS
+
+    def _is_apart(self, queue_id: int, now: float) -> bool:
+        until = self._apart.get(queue_id)
+        if until is not None and until <= now:
+            del self._apart[queue_id]
+            return False
+        return until is not None
+
+    def _add(self, group: tuple[Key, int], entry: _Entry[Request, Result]) -> None:
+        waiting = self._waiting.get(group)
+        if waiting is None:
+            waiting = self._waiting[group] = _Waiting()
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._begin, loop, group, waiting, context=self._context)
+        waiting.entries.append(entry)
+        waiting.weight += entry.weight
+        self._load.requests += not group[1]
+        # A transaction that has enough with it begins.
+        if waiting.delay is not None and len(waiting.entries) >= waiting.enough:
+            waiting.begin()
 
     def _begin(
         self,
         loop: asyncio.AbstractEventLoop,
-        key: Key,
-        waiting: deque[_Entry[Request, Result]],
+        group: tuple[Key, int],
+        waiting: _Waiting[Request, Result],
     ) -> None:
         if self._expiry is None:
             self._expiry = loop.call_later(_INTERVAL, self._expire, loop)
-        task = loop.create_task(self._serve(key, waiting))
+        task = loop.create_task(self._serve(loop, group, waiting))
         # The loop keeps only weak references to tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, key: Key, waiting: deque[_Entry[Request, Result]]) -> None:
+    async def _serve(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        group: tuple[Key, int],
+        waiting: _Waiting[Request, Result],
+    ) -> None:
+        apart = group[1]
+        server, number = asyncio.current_task(), waiting.served_by
+        # Those who are served apart do not count, since they may be stuck.
+        load = Load() if apart else self._load
+        load.groups += 1
         try:
-            while batch := self._take(waiting):
-                self._running[key] = batch
-                await self._serve_batch(key, batch)
+            while waiting.entries and waiting.served_by == number:
+                enough = 1 if apart else min(_ENOUGH, load.requests // load.groups)
+                if len(waiting.entries) < enough:
+                    await waiting.more(loop, enough, min(_LONGEST_DELAY, self._took))
+                had = len(waiting.entries)
+                batch = waiting.take(self._max_weight)
+                taken = had - len(waiting.entries)
+                try:
+                    if batch:
+                        self._running[server] = batch
+                        await self._serve_in_time(loop, group, waiting, batch)
+                finally:
+                    load.requests -= taken
         finally:
-            del self._waiting[key]
-            self._running.pop(key, None)
-            for entry in waiting:  # Empty, unless the loop is stopping.
-                entry.result.cancel()
+            load.groups -= 1
+            self._running.pop(server, None)
+            if waiting.served_by == number:
+                del self._waiting[group]
+                load.requests -= len(waiting.entries)
+                for entry in waiting.entries:  # Empty, unless the loop is stopping.
+                    entry.result.cancel()
+
+    async def _serve_in_time(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        group: tuple[Key, int],
+        waiting: _Waiting[Request, Result],
+        batch: Sequence[_Entry[Request, Result]],
+    ) -> None:
+        """Run a transaction; while one of one queue takes long, others overtake it."""
+        key, apart = group
+        timer = None
+        if self._overtaken_after is not None and not apart and not _has_several(batch):
+            timer = loop.call_later(
+                self._overtaken_after, self._overtake, loop, group, waiting, batch[0].queue_id
+            )
+        began = monotonic()
+        try:
+            await self._serve_batch(key, batch)
+        finally:
+            self._took += (monotonic() - began - self._took) * _WEIGHT
+            if timer is not None:
+                timer.cancel()
+
+    def _overtake(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        group: tuple[Key, int],
+        waiting: _Waiting[Request, Result],
+        queue_id: int,
+    ) -> None:
+        """Serve a group before its transaction of one queue has ended; serve that queue apart."""
+        self.set_apart(queue_id)
+        waiting.served_by += 1
+        self._begin(loop, group, waiting)
 
     def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
         now = monotonic()
+        waiting = [each.entries for each in self._waiting.values()]
         for entries, error in (
             (chain.from_iterable(self._running.values()), errors.OutcomeUnknown),
-            (chain.from_iterable(self._waiting.values()), errors.ServiceUnavailable),
+            (chain.from_iterable(waiting), errors.ServiceUnavailable),
         ):
             for entry in entries:
                 if entry.expires_at <= now:
                     _fail(entry, error())
-        is_serving = bool(self._waiting)
+        is_serving = bool(self._waiting or self._running)
         self._expiry = loop.call_later(_INTERVAL, self._expire, loop) if is_serving else None
-
-    def _take(self, waiting: deque[_Entry[Request, Result]]) -> list[_Entry[Request, Result]]:
-        batch: list[_Entry[Request, Result]] = []
-        weight = 0
-        while waiting and (not batch or weight + waiting[0].weight <= self._max_weight):
-            entry = waiting.popleft()
-            if not entry.result.done():
-                weight += entry.weight
-                batch.append(entry)
-        return batch
 
     async def _serve_batch(self, key: Key, batch: Sequence[_Entry[Request, Result]]) -> None:
         self._observe(len(batch))
-        deadline = max(entry.deadline for entry in batch)
+        deadline = max([entry.deadline for entry in batch])
         try:
             results = await self._transaction(key, batch, deadline)
-        except errors.DatabaseDamaged as error:
-            await self._find_cause(key, batch, error)
-        except (errors.QueueMoved, errors.ServiceUnavailable, errors.TableLocked) as error:
-            # These hold for all requests; and OutcomeUnknown must not be retried.
-            for entry in batch:
-                _fail(entry, error)
         except asyncio.CancelledError:  # The loop is stopping.
             for entry in batch:
                 entry.result.cancel()
             raise
         except Exception as error:  # noqa: BLE001 - raised by the request that causes it.
-            await self._find_cause(key, batch, error)
+            await self._fail_batch(key, batch, error)
+            return
+        if len(batch) >= _MANY:
+            self._set_busy_apart(batch)
+        for entry, result in zip(batch, results, strict=True):
+            if isinstance(result, errors.Locked) and _has_several(batch):
+                self.set_apart(entry.queue_id)
+                self._add((key, entry.queue_id), entry)
+            elif isinstance(result, errors.SqsError):
+                _fail(entry, result)
+            elif not entry.result.done():
+                entry.result.set_result(result)
+            else:
+                self._discard(entry.queue_id, result)
+
+    async def _fail_batch(
+        self, key: Key, batch: Sequence[_Entry[Request, Result]], error: Exception
+    ) -> None:
+        """Fail the requests that an error holds for, and run the others.
+
+        Those of several queues, one of which causes the error, each run with others of their queue.
+        """
+        # What may be done must not be run again.
+        is_everybodys = isinstance(error, (errors.OutcomeUnknown, errors.TableLocked))
+        if not is_everybodys and isinstance(error, _OF_ONE_QUEUE):
+            if _has_several(batch):
+                for entry in batch:
+                    self._add((key, entry.queue_id), entry)
+                return
+            self.set_apart(batch[0].queue_id)
+            is_everybodys = isinstance(error, errors.QueueMoved)
+        elif isinstance(error, errors.ServiceUnavailable):
+            is_everybodys = True
+        if is_everybodys:
+            for entry in batch:
+                _fail(entry, error)
         else:
-            for entry, result in zip(batch, results, strict=True):
-                if not entry.result.done():
-                    entry.result.set_result(result)
-                else:
-                    self._discard(key, result)
+            await self._find_cause(key, batch, error)
+
+    def _set_busy_apart(self, batch: Sequence[_Entry[Request, Result]]) -> None:
+        """Serve queues apart that had many requests in a transaction."""
+        for queue_id, requests in Counter(map(_QUEUE, batch)).items():
+            if requests >= _MANY:
+                self.set_apart(queue_id)
 
     async def _find_cause(
         self, key: Key, batch: Sequence[_Entry[Request, Result]], error: Exception
@@ -179,7 +381,7 @@ class GroupCommit(Generic[Key, Request, Result]):
 
     def _transaction(
         self, key: Key, batch: Sequence[_Entry[Request, Result]], deadline: float
-    ) -> Awaitable[Sequence[Result]]:
+    ) -> Awaitable[Sequence[Result | errors.SqsError]]:
         run = self._run(key, [entry.request for entry in batch], deadline)
         if self._traces is None:
             return run
@@ -189,3 +391,8 @@ class GroupCommit(Generic[Key, Request, Result]):
 def _fail(entry: _Entry[Request, Result], error: Exception) -> None:
     if not entry.result.done():
         entry.result.set_exception(error)
+
+
+def _has_several(batch: Sequence[_Entry[Request, Result]]) -> bool:
+    """Return whether requests, by queue, are those of several."""
+    return batch[0].queue_id != batch[-1].queue_id

@@ -3,16 +3,22 @@
 from abc import ABC, abstractmethod
 from asyncio import Future
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from itertools import groupby
+from operator import itemgetter
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
+from skipmq import errors
 from skipmq.database import Database, Replication, Rows, Statement
+from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.statement import EPOCH
 from skipmq.delivery import budget, statements
 from skipmq.delivery.budget import Budget
-from skipmq.delivery.group_commit import GroupCommit, Key, Request, Result, Run
+from skipmq.delivery.calls import Calls
+from skipmq.delivery.group_commit import GroupCommit, Key, Load, Request, Result, Run
 from skipmq.delivery.receipts import Receipt
 from skipmq.limits import MESSAGE_BYTES
-from skipmq.model import Queue, ReceivedMessage, Reception, Recipient
+from skipmq.model import OutgoingMessage, Queue, ReceivedMessage, Reception, Recipient
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
@@ -21,11 +27,36 @@ if TYPE_CHECKING:
 ASYNC_COMMIT = "off"
 # The synchronous_commit of transactions that must not be lost, by the queue's ReplicationMode.
 SYNC_COMMIT = {"none": "local", "any": "on", "majority": "on", "all": "on"}
-# A queue's id, the sender and the queue's ReplicationMode.
-SendKey: TypeAlias = tuple[int, str, str]
-# A queue's id, and the visibility timeout of a receive in seconds (None: the queue's).
-ReceiveKey: TypeAlias = tuple[int, int | None]
+# What the requests of a durable transaction share: a partition and a ReplicationMode.
+Durable: TypeAlias = tuple[int, str]
+# Requests: a queue's id, and messages with their sender, receives, or receives with timeouts.
+Send: TypeAlias = tuple[int, Sequence[OutgoingMessage], str]
+Deletes: TypeAlias = tuple[int, Sequence[Receipt]]
 Change: TypeAlias = tuple[Receipt, int]
+Changes: TypeAlias = tuple[int, Sequence[Change]]
+# The outcome for a message, or a group, that another transaction has locked.
+HELD = "held"
+Outcome: TypeAlias = Reception | errors.SqsError
+# Seconds that queues wait for a transaction of another one that waits for no disk, and a claim that
+# takes as long is served apart.
+OVERTAKEN_AFTER = 0.05
+
+
+class Claim(NamedTuple):
+    """A receive of up to `limit` messages; a timeout of None is the queue's."""
+
+    queue_id: int
+    timeout: int | None
+    limit: int
+    recipient: Recipient
+
+
+class Share(NamedTuple):
+    """Claims of a transaction that one call of a function serves: limits by request."""
+
+    queue_id: int
+    timeout: int | None
+    limits: list[int]
 
 
 class Messages(ABC):
@@ -38,8 +69,11 @@ class Messages(ABC):
     # The suffix of operations in metrics and traces.
     _suffix: ClassVar[str]
     _return_statement: ClassVar[Statement]
-    _change_statement: ClassVar[Statement]
-    _receives: GroupCommit[ReceiveKey, statements.Claim, Reception]
+    _change_calls: ClassVar[Calls]
+    # Whether changes of one queue wait for messages that another transaction has locked.
+    _waits: ClassVar[bool]
+    # The most messages whose locks a transaction takes.
+    _most: ClassVar[int]
 
     def __init__(
         self,
@@ -52,17 +86,24 @@ class Messages(ABC):
         self._budget = bytes_ or Budget()
         self._database = database
         self._replication = replication
-        self._max_messages = max_messages
+        self._max_messages = min(max_messages, self._most)
         self._tracing = tracing
+        self._load = Load()
         self._returns = self._grouped("return", self._return)
-        self._changes = self._grouped(f"change{self._suffix}", self._change)
+        self._changes = self._grouped(
+            f"change{self._suffix}", self._change, overtaken_after=OVERTAKEN_AFTER
+        )
+        self._receives: GroupCommit[int, Claim, Reception] = self._grouped(
+            f"receive{self._suffix}", self._receive, self._discard, max_messages, OVERTAKEN_AFTER
+        )
 
     def _grouped(
         self,
         operation: str,
         run: Run[Key, Request, Result],
-        discard: Callable[[Key, Result], None] = lambda _key, _result: None,
+        discard: Callable[[int, Result], None] = lambda _queue_id, _result: None,
         max_messages: int | None = None,
+        overtaken_after: float | None = None,
     ) -> GroupCommit[Key, Request, Result]:
         return GroupCommit(
             run,
@@ -71,11 +112,21 @@ class Messages(ABC):
             None if self._tracing is None else self._tracing.transactions(operation),
             self._database.longest_try,
             discard,
+            overtaken_after,
+            self._load,
         )
+
+    def _tenant(self, requests: Sequence[tuple[Any, ...]]) -> int:
+        """Return the queue of requests; that of several is none, in the same partition."""
+        first: int = requests[0][0]
+        last: int = requests[-1][0]
+        if first == last:
+            return first
+        return (first >> QUEUE_BITS) << QUEUE_BITS
 
     async def _commit(  # noqa: PLR0913, PLR0917 - private.
         self,
-        queue_id: int,
+        tenant: int,
         mode: str,
         statement: Statement,
         parameters: Sequence[Any],
@@ -92,14 +143,30 @@ class Messages(ABC):
                 statement,
                 parameters,
                 deadline=deadline,
-                tenant=queue_id,
+                tenant=tenant,
                 again=again,
                 durable=durable,
                 may_be_done=may_be_done,
             )
-            if await self._replication.confirm(mode, deadline, queue_id):
+            if await self._replication.confirm(mode, deadline, tenant):
                 return rows
             parameters, may_be_done = again or parameters, True
+
+    def _submit_send(
+        self,
+        sends: GroupCommit[Durable, Send, Result],
+        queue: Queue,
+        messages: Sequence[OutgoingMessage],
+        sender: str,
+        deadline: float,
+    ) -> Future[Result]:
+        """Submit a send; one of large messages delays no other queue."""
+        id_ = queue.id
+        key = id_ >> QUEUE_BITS, queue.attributes.replication_mode
+        weight = budget.weight(len(messages), statements.outgoing_size(messages))
+        if weight > len(messages):
+            sends.set_apart(id_)
+        return sends.submit(key, (id_, messages, sender), weight, deadline, id_)
 
     def receive(
         self,
@@ -114,47 +181,82 @@ class Messages(ABC):
         Claims nothing for a recipient that has disconnected. The caller returns messages that were
         claimed for one that disconnects meanwhile.
         """
-        key = (queue.id, visibility_timeout)
+        id_ = queue.id
         # Of a queue that is new here one request at a time is claimed for.
-        expected = self._budget.expected(queue.id, limit, unknown=MESSAGE_BYTES)
+        expected = self._budget.expected(id_, limit, unknown=MESSAGE_BYTES)
         weight = budget.weight(limit, expected)
-        return self._receives.submit(key, (limit, recipient), weight, deadline)
+        if weight > limit and self._budget.knows(id_):
+            self._receives.set_apart(id_)
+        claim = Claim(id_, visibility_timeout, limit, recipient)
+        return self._receives.submit(id_ >> QUEUE_BITS, claim, weight, deadline, id_)
 
     async def _receive(
-        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
-    ) -> list[Reception]:
-        most = sum([limit for limit, _ in claims])
+        self, _partition: int, claims: Sequence[Claim], deadline: float
+    ) -> Sequence[Outcome]:
+        shares = []
+        most = size = 0
+        for (queue_id, timeout), group in groupby(claims, itemgetter(0, 1)):
+            limits = [0 if each.recipient.is_disconnected else each.limit for each in group]
+            wanted = sum(limits)
+            most += wanted
+            size += self._budget.expected(queue_id, wanted)
+            shares.append(Share(queue_id, timeout, limits))
+        if not most:
+            return [Reception([])] * len(claims)
         # A claim reads no more than that, whatever the last messages were like.
-        size = min(self._budget.expected(key[0], most), budget.GROUP_BYTES)
-        async with self._budget.room(most, size, deadline):
-            return await self._receive_within(key, claims, deadline)
+        async with self._budget.room(most, min(size, budget.GROUP_BYTES), deadline):
+            return await self._receive_within(shares, most, deadline)
 
     @abstractmethod
     async def _receive_within(
-        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
-    ) -> list[Reception]:
-        """Claim for the requests of one group, in the room that they have."""
+        self, shares: list[Share], most: int, deadline: float
+    ) -> Sequence[Outcome]:
+        """Claim for the requests of a group, up to `most` messages, in the room that they have."""
 
     async def _claim(
         self,
-        queue_id: int,
-        texts: tuple[Statement, Statement],
-        limit: int,
+        shares: Sequence[Share],
+        statement: Statement,
         parameters: Sequence[Any],
         deadline: float,
-    ) -> Rows:
-        """Return the rows of a claim of up to `limit` messages, by the first statement if few.
+    ) -> list[Rows]:
+        """Return the rows of each share; those of several shares end with its number from 1.
 
         Messages that exceed the bytes of a statement are given back, and left out.
         """
-        statement = texts[limit > statements.FEW]
-        rows = await self._database.rows(statement, parameters, deadline=deadline, tenant=queue_id)
-        if rows[-1][statements.BODY] is None and rows[0][0] is not None:
-            rows, left = statements.parted(rows)
-            self._give_back(
-                queue_id, [Receipt(row[0], row[1], row[2] + EPOCH, row[3]) for row in left]
-            )
+        began = monotonic()
+        tenant = self._tenant(shares)
+        rows = await self._database.rows(statement, parameters, deadline=deadline, tenant=tenant)
+        found: list[Rows] = [rows]
+        if len(shares) > 1:
+            found = [[] for _ in shares]
+            for row in rows:
+                found[row[-1] - 1].append(row[:-1])
+            if (took := monotonic() - began) > OVERTAKEN_AFTER:
+                self._set_long_apart(shares, found, took)
+        if rows[-1][statements.BODY] is None:
+            return [self._given(*each) for each in zip(shares, found, strict=True)]
+        return found
+
+    def _given(self, share: Share, rows: Rows) -> Rows:
+        """Return rows of a claim; give back those whose bodies were left out."""
+        rows, left = statements.parted(rows)
+        receipts = [Receipt(row[0], row[1], row[2] + EPOCH, row[3]) for row in left]
+        self._give_back(share.queue_id, receipts)
         return rows
+
+    def _set_long_apart(self, shares: Sequence[Share], found: list[Rows], took: float) -> None:
+        """Serve queues apart whose claims took long, by the times at which claims began."""
+        began = [
+            (rows[0][2] / 1_000_000, share.queue_id)
+            for share, rows in zip(shares, found, strict=True)
+            if rows and rows[0][2] is not None
+        ]
+        began.sort()
+        ended = [began for began, _ in began[1:]] + [began[0][0] + took] if began else []
+        for (start, queue_id), end in zip(began, ended, strict=True):
+            if end - start > OVERTAKEN_AFTER:
+                self._receives.set_apart(queue_id)
 
     def _reception(self, queue_id: int, rows: Rows) -> Reception:
         """Return the reception in the rows of a claim; hold its bytes, and remember their size."""
@@ -166,39 +268,45 @@ class Messages(ABC):
     ) -> None:
         """Make claimed messages visible again, without counting the receive."""
         receipts = statements.receipts_for(messages)
-        await self._returns.submit(queue.id, receipts, len(receipts), deadline)
+        await self._returns.submit(queue.id, receipts, len(receipts), deadline, queue.id)
 
-    def _discard(self, key: ReceiveKey, reception: Reception) -> None:
+    def _discard(self, queue_id: int, reception: Reception) -> None:
         """Return messages that were claimed for a request that has timed out or was cancelled."""
-        self._give_back(key[0], statements.receipts_for(reception.messages))
+        self._give_back(queue_id, statements.receipts_for(reception.messages))
 
     def _give_back(self, queue_id: int, receipts: Sequence[Receipt]) -> None:
         if not receipts:
             return
-        returned = self._returns.submit(queue_id, receipts, len(receipts), 0.0)
+        returned = self._returns.submit(queue_id, receipts, len(receipts), 0.0, queue_id)
         # If that fails, they are visible again after their visibility timeout.
         returned.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     async def _return(
         self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float
     ) -> list[None]:
-        parameters = (*statements.receipts(queue_id, requests), ASYNC_COMMIT)
+        parameters = (queue_id, *statements.receipts(requests), ASYNC_COMMIT)
         await self._database.rows(
             self._return_statement, parameters, deadline=deadline, tenant=queue_id
         )
         return [None] * len(requests)
 
     async def _change(
-        self, queue_id: int, requests: Sequence[Sequence[Change]], deadline: float
-    ) -> list[list[str]]:
-        receipts = [[receipt for receipt, _ in request] for request in requests]
-        parameters = (
-            *statements.receipts(queue_id, receipts),
+        self, _partition: int, requests: Sequence[Changes], deadline: float
+    ) -> list[list[str] | errors.SqsError]:
+        receipts = [[receipt for receipt, _ in changes] for _, changes in requests]
+        queues = statements.sizes(requests)
+        statement, parameters = self._change_calls.statement(
+            queues,
+            *statements.receipts(receipts),
             statements.received_at(receipts),
-            [timeout for request in requests for _, timeout in request],
+            [timeout for _, changes in requests for _, timeout in changes],
             ASYNC_COMMIT,
+            self._waits and len(queues) == 1,
         )
         rows = await self._database.rows(
-            self._change_statement, parameters, deadline=deadline, tenant=queue_id
+            statement, parameters, deadline=deadline, tenant=self._tenant(requests)
         )
-        return statements.split([outcome for (outcome,) in rows], requests)
+        outcomes = statements.split([row[0] for row in rows], receipts)
+        if not self._waits:
+            return [*outcomes]
+        return [errors.Locked() if HELD in each else each for each in outcomes]

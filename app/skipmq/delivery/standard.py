@@ -1,18 +1,32 @@
 """Messages of standard queues: send, receive, delete, change visibility."""
 
+import asyncio
+import sys
 from asyncio import Future
 from collections.abc import Sequence
-from itertools import chain
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from skipmq import errors
-from skipmq.database import Database, DatabaseError, Replication, Rows
+from skipmq.database import Database, DatabaseError, Replication, Rows, Statement
+from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.statement import EPOCH
-from skipmq.delivery import budget, statements
+from skipmq.delivery import statements
 from skipmq.delivery.budget import Budget
-from skipmq.delivery.messages import ASYNC_COMMIT, SYNC_COMMIT, Messages, ReceiveKey, SendKey
+from skipmq.delivery.messages import (
+    ASYNC_COMMIT,
+    HELD,
+    OVERTAKEN_AFTER,
+    SYNC_COMMIT,
+    Deletes,
+    Durable,
+    Messages,
+    Outcome,
+    Send,
+    Share,
+)
 from skipmq.delivery.receipts import Receipt
-from skipmq.delivery.watermark import Probe, Scan, Scans
+from skipmq.delivery.watermark import Bounds, PendingProbe, Probe, Scan, Scans
 from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
 from skipmq.telemetry.logs import log
 
@@ -28,6 +42,8 @@ _SENT_WITHIN = 90
 _LOOKAHEAD = 1
 # The longest claim next to a damaged page, which takes a subtransaction for each message.
 _READABLE = 100
+# The outcome for a message whose queue was purged or deleted.
+_MOVED = "moved"
 
 
 class StandardMessages(Messages):
@@ -35,7 +51,9 @@ class StandardMessages(Messages):
 
     _suffix = ""
     _return_statement = statements.RETURN
-    _change_statement = statements.CHANGE
+    _change_calls = statements.CHANGE
+    _waits = True
+    _most = sys.maxsize
 
     def __init__(  # noqa: PLR0913, PLR0917 - all but the first two have defaults.
         self,
@@ -49,8 +67,9 @@ class StandardMessages(Messages):
         super().__init__(database, replication, max_messages, tracing, bytes_)
         self._scans = scans or Scans()
         self._sends = self._grouped("send", self._send)
-        self._receives = self._grouped("receive", self._receive, self._discard)
-        self._deletes = self._grouped("delete", self._delete)
+        self._deletes = self._grouped("delete", self._delete, overtaken_after=OVERTAKEN_AFTER)
+        # Probes that no claim waits for.
+        self._probes: set[asyncio.Task[None]] = set()
 
     def forget_scans(self) -> None:
         """Claim from the heads of all queues again."""
@@ -60,63 +79,118 @@ class StandardMessages(Messages):
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
     ) -> Future[list[StoredMessage]]:
         """Store messages durably, all or none; return the result of each, in order."""
-        key = (queue.id, sender, queue.attributes.replication_mode)
-        weight = budget.weight(len(messages), statements.outgoing_size(messages))
-        return self._sends.submit(key, messages, weight, deadline)
+        return self._submit_send(self._sends, queue, messages, sender, deadline)
 
     async def _send(
-        self, key: SendKey, requests: Sequence[Sequence[OutgoingMessage]], deadline: float
-    ) -> list[list[StoredMessage]]:
-        queue_id, sender, mode = key
-        messages = list(chain.from_iterable(requests))
-        parameters = (
-            queue_id,
+        self, key: Durable, requests: Sequence[Send], deadline: float
+    ) -> list[list[StoredMessage] | errors.SqsError]:
+        mode = key[1]
+        messages = [message for _, sent, _ in requests for message in sent]
+        items = (
             [m.message_id for m in messages],
             [m.body for m in messages],
             statements.array([m.attributes for m in messages]),
             statements.array([m.delay_seconds for m in messages]),
             statements.array([m.group_id for m in messages]),
             statements.array([m.trace_header for m in messages]),
-            sender,
-            SYNC_COMMIT[mode],
         )
+        queue_id, _, sender = requests[0]
+        statement: Statement = statements.SEND
+        queues: Any = queue_id
+        senders: Any = sender
+        if any(each[0] != queue_id or each[2] != sender for each in requests):
+            statement = statements.SEND_TO_QUEUES
+            queues = [each[0] for each in requests for _ in each[1]]
+            senders = [each[2] for each in requests for _ in each[1]]
+        parameters = (queues, *items, senders, SYNC_COMMIT[mode])
         first, again = (*parameters, 0), (*parameters, _SENT_WITHIN)
+        tenant = self._tenant(requests)
         size = statements.outgoing_size(messages)
         async with self._budget.room(len(messages), size, deadline):
-            await self._commit(queue_id, mode, statements.SEND, first, deadline, again)
-        return [[StoredMessage(m.message_id) for m in request] for request in requests]
+            ((moved,),) = await self._commit(tenant, mode, statement, first, deadline, again)
+        return [
+            errors.QueueMoved()
+            if moved and each[0] in moved
+            else [StoredMessage(m.message_id) for m in each[1]]
+            for each in requests
+        ]
 
     async def _receive_within(
-        self, key: ReceiveKey, claims: Sequence[statements.Claim], deadline: float
-    ) -> list[Reception]:
-        limits = statements.limits(claims)
-        if not any(limits):
-            return [Reception([])] * len(limits)
-        queue_id, timeout = key
+        self, shares: list[Share], most: int, deadline: float
+    ) -> list[Outcome]:
+        if len(shares) == 1:
+            return await self._receive_from_queue(shares[0], most, deadline)
+        scans = [self._scans.scan(share.queue_id) for share in shares]
+        for share, scan in zip(shares, scans, strict=True):
+            self._begin_probe(share.queue_id, scan)
+        bounds = [scan.bounds() for scan in scans]
+        # Each queue's messages can be claimed quickly once in a statement.
+        known: set[int] = set()
+        quick: list[int | None] = []
+        for share, scan, bound in zip(shares, scans, bounds, strict=True):
+            is_quick = scan.is_full and share.queue_id not in known and not bound.held[0]
+            quick.append(bound.quick if is_quick else None)
+            known.add(share.queue_id)
+        held = [each.held for each in bounds]
+        is_held = any(xids for xids, _ in held)
+        parameters = (
+            [share.queue_id for share in shares],
+            [sum(share.limits) for share in shares],
+            [share.timeout for share in shares],
+            ASYNC_COMMIT,
+            [each.low for each in bounds],
+            [each.start for each in bounds],
+            quick,
+            _LOOKAHEAD,
+            [xid for xids, _ in held for xid in xids or ()] if is_held else None,
+            [low for _, lows in held for low in lows or ()] if is_held else None,
+            list(accumulate(len(xids or ()) for xids, _ in held)) if is_held else None,
+            [each.received_low for each in bounds],
+        )
+        statement = statements.RECEIVE_FROM_QUEUES[most > statements.FEW]
+        found = await self._claim(shares, statement, parameters, deadline)
+        receptions: list[Outcome] = []
+        for share, scan, bound, rows in zip(shares, scans, bounds, found, strict=True):
+            if rows and rows[0][2] is None:
+                receptions += [errors.QueueMoved()] * len(share.limits)
+            else:
+                receptions += self._shared(share, scan, bound, rows)
+        return receptions
+
+    async def _receive_from_queue(self, share: Share, most: int, deadline: float) -> list[Outcome]:
+        queue_id, timeout, _ = share
         scan = self._scans.scan(queue_id)
         await self._probe(queue_id, scan)
         bounds = scan.bounds()
         parameters = (
-            *(queue_id, sum(limits), timeout, ASYNC_COMMIT, bounds.low, bounds.start, _LOOKAHEAD),
+            *(queue_id, most, timeout, ASYNC_COMMIT, bounds.low, bounds.start, _LOOKAHEAD),
             *(*bounds.held, bounds.received_low),
         )
-        texts = statements.RECEIVE, statements.RECEIVE_MANY
+        statement = statements.RECEIVE[most > statements.FEW]
         try:
-            rows = await self._claim(queue_id, texts, sum(limits), parameters, deadline)
+            (rows,) = await self._claim([share], statement, parameters, deadline)
         except errors.DatabaseDamaged:
             rows = await self._receive_readable(parameters, scan, deadline)
-        first, received_at, reached = rows[0][0], rows[0][2] + EPOCH, rows[-1][-1]
-        if first is None:
-            scan.claimed(bounds, 0, received_at, None)
+        return self._shared(share, scan, bounds, rows)
+
+    def _shared(self, share: Share, scan: Scan, bounds: Bounds, rows: Rows) -> list[Outcome]:
+        """Return the reception of each request of a share in the rows of its claim."""
+        limits = share.limits
+        if not rows:
+            return [Reception([], 0.0)] * len(limits)
+        wanted, received_at = sum(limits), rows[0][2] + EPOCH
+        if rows[0][0] is None:
+            scan.claimed(bounds, 0, received_at, None, wanted)
             return [statements.reception(rows)] * len(limits)
-        reached = None if reached is None else reached + EPOCH
-        scan.claimed(bounds, len(rows), received_at, reached)
-        receptions, given = [], 0
+        reached = None if rows[-1][-1] is None else rows[-1][-1] + EPOCH
+        scan.claimed(bounds, len(rows), received_at, reached, wanted)
+        receptions: list[Outcome] = []
+        given = 0
         for limit in limits:
-            share = rows[given : given + limit]
+            part = rows[given : given + limit]
             given += limit
             # A claim that gets no share polls again at once to read next_visible_in.
-            receptions.append(self._reception(queue_id, share) if share else Reception([], 0.0))
+            receptions.append(self._reception(share.queue_id, part) if part else Reception([], 0.0))
         return receptions
 
     async def _receive_readable(
@@ -132,10 +206,21 @@ class StandardMessages(Messages):
         return [(*row[:-2], None) for row in rows]
 
     async def _probe(self, queue_id: int, scan: Scan) -> None:
-        """Probe the low watermark if that is due; log an error and keep the watermark."""
+        """Probe the low watermark if that is due."""
         pending = scan.begin_probe(self._database.partition(queue_id).generation)
-        if pending is None:
-            return
+        if pending is not None:
+            await self._end_probe(queue_id, scan, pending)
+
+    def _begin_probe(self, queue_id: int, scan: Scan) -> None:
+        """Probe the low watermark if that is due, and do not wait: it may take long."""
+        pending = scan.begin_probe(self._database.partition(queue_id).generation)
+        if pending is not None:
+            probing = asyncio.create_task(self._end_probe(queue_id, scan, pending))
+            self._probes.add(probing)
+            probing.add_done_callback(self._probes.discard)
+
+    async def _end_probe(self, queue_id: int, scan: Scan, pending: PendingProbe) -> None:
+        """Probe the low watermark; log an error and keep the watermark."""
         probe: Probe | None = None
         try:
             (row,) = await self._database.rows(
@@ -153,18 +238,38 @@ class StandardMessages(Messages):
         self, queue: Queue, receipts: Sequence[Receipt], deadline: float
     ) -> Future[list[str]]:
         """Delete messages whose last receive is their receipt's; return outcomes in order."""
-        return self._deletes.submit(queue.id, receipts, len(receipts), deadline)
+        id_ = queue.id
+        partition = id_ >> QUEUE_BITS
+        return self._deletes.submit(partition, (id_, receipts), len(receipts), deadline, id_)
 
     async def _delete(
-        self, queue_id: int, requests: Sequence[Sequence[Receipt]], deadline: float
-    ) -> list[list[str]]:
-        parameters = (*statements.receipts(queue_id, requests), ASYNC_COMMIT)
-        await self._database.rows(statements.DELETE, parameters, deadline=deadline, tenant=queue_id)
-        return [["deleted"] * len(request) for request in requests]
+        self, _partition: int, requests: Sequence[Deletes], deadline: float
+    ) -> list[list[str] | errors.SqsError]:
+        receipts = [receipts for _, receipts in requests]
+        tenant, queue_id = self._tenant(requests), requests[0][0]
+        queues: Any = queue_id
+        statement = statements.DELETE
+        if requests[-1][0] != queue_id:
+            queues = [each for each, receipts in requests for _ in receipts]
+            statement = statements.DELETE_FROM_QUEUES
+        parameters = (queues, *statements.receipts(receipts), ASYNC_COMMIT)
+        ((left,),) = await self._database.rows(
+            statement, parameters, deadline=deadline, tenant=tenant
+        )
+        if statement is statements.DELETE or not left:
+            return [["deleted"] * len(each) for each in receipts]
+        outcomes = ["deleted"] * len(queues)
+        for place in left:
+            outcomes[abs(place) - 1] = HELD if place > 0 else _MOVED
+        return [
+            errors.QueueMoved() if _MOVED in each else errors.Locked() if HELD in each else each
+            for each in statements.split(outcomes, receipts)
+        ]
 
     def change_visibility(
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
     ) -> Future[list[str]]:
         """Set the visibility timeouts of messages in flight; return outcomes in order."""
-        request = list(zip(receipts, timeouts, strict=True))
-        return self._changes.submit(queue.id, request, len(request), deadline)
+        id_, changes = queue.id, list(zip(receipts, timeouts, strict=True))
+        partition = id_ >> QUEUE_BITS
+        return self._changes.submit(partition, (id_, changes), len(changes), deadline, id_)

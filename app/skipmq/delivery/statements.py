@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from skipmq.database import Rows, Statement
 from skipmq.database.statement import (
     BIGINT,
     BIGINTS,
+    BOOLEAN,
     EPOCH,
     INTEGER,
     INTEGERS,
@@ -20,13 +21,12 @@ from skipmq.database.statement import (
     Kind,
 )
 from skipmq.delivery.budget import GROUP_BYTES
+from skipmq.delivery.calls import Calls, Items, Own
 from skipmq.delivery.receipts import Receipt
 from skipmq.limits import MESSAGE_BYTES
-from skipmq.model import OutgoingMessage, ReceivedMessage, Reception, Recipient
+from skipmq.model import OutgoingMessage, ReceivedMessage, Reception
 
 T = TypeVar("T")
-# The limit and the client of a claim.
-Claim: TypeAlias = tuple[int, Recipient]
 
 # Columns by name, since the function of the next release may return more.
 _RECEIVED = (
@@ -35,34 +35,42 @@ _RECEIVED = (
 )
 # The place of the body, before that of the attributes.
 BODY = 4
+_RECEIVED_STANDARD = f"{_RECEIVED}, null::bigint, null::text, next_visible_in, scan_start"
 _RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id, next_visible_in"
 
 
-def _receiving(columns: str, function: str, *kinds: Kind) -> tuple[Statement, Statement]:
-    """Return a claim of few messages, and one that leaves out what exceeds GROUP_BYTES.
-
-    The rows from there on have neither body nor attributes.
-    """
+def _bounded(columns: str) -> str:
+    """Return the columns of a claim without bodies and attributes of what exceeds GROUP_BYTES."""
     total = (
         "sum(octet_length(body) + coalesce(octet_length(attributes), 0))"
         f" over (rows unbounded preceding) <= {GROUP_BYTES}"
     )
-    bounded = columns.replace(
+    return columns.replace(
         " body, attributes,",
         f" case when {total} then body end, case when {total} then attributes end,",
     )
-    return (
-        Statement(f"select {columns} from skipmq.{function}", *kinds, since_2000=True),  # noqa: S608
-        Statement(f"select {bounded} from skipmq.{function}", *kinds, since_2000=True),  # noqa: S608
-    )
+
+
+def _claim(columns: str, function: str, *kinds: Kind) -> tuple[Statement, Statement]:
+    """Return a claim of few messages, and one with bounded columns."""
+    few, many = [
+        Statement(f"select {each} from {function}", *kinds, since_2000=True)  # noqa: S608
+        for each in (columns, _bounded(columns))
+    ]
+    return few, many
 
 
 # The most messages of a claim that fit into GROUP_BYTES, whatever their size.
 FEW = GROUP_BYTES // MESSAGE_BYTES
-RECEIVE, RECEIVE_MANY = _receiving(
-    f"{_RECEIVED}, null::bigint, null::text, next_visible_in, scan_start",
-    "receive_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+RECEIVE = _claim(
+    _RECEIVED_STANDARD, "skipmq.receive_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, INTERVAL, BIGINTS, BIGINTS, TIME,
+)  # fmt: skip
+RECEIVE_FROM_QUEUES = _claim(
+    f"{_RECEIVED_STANDARD}, place",
+    "skipmq.receive_from_queues($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    BIGINTS, INTEGERS, INTEGERS, TEXT, TIMES, TIMES, TIMES, INTERVAL, BIGINTS, BIGINTS, INTEGERS,
+    TIMES,
 )  # fmt: skip
 # As RECEIVE; the last two columns are for Scan.pass_over.
 RECEIVE_READABLE = Statement(
@@ -82,38 +90,35 @@ PROBE = Statement(
     " from skipmq.low_watermark($1, $2, $3, $4, $5)",
     BIGINT, TIME, BIGINTS, BIGINTS, TIME,
 )  # fmt: skip
-RECEIVE_FIFO, RECEIVE_FIFO_MANY = _receiving(
-    f"{_RECEIVED_FIFO}, place", "claim_fifo_messages($1, $2, $3, $4)",
-    BIGINT, INTEGERS, INTEGER, TEXT,
-)  # fmt: skip
+RECEIVE_FIFO = [
+    Calls(f"{columns}, place", "claim_fifo_messages", Items(INTEGERS), Own(INTEGER, INTEGERS), TEXT)
+    for columns in (_RECEIVED_FIFO, _bounded(_RECEIVED_FIFO))
+]
 SEND = Statement(
     "select skipmq.send_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     BIGINT, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
-SEND_FIFO = Statement(
-    "select place, message_id::text, sequence_number"
-    " from skipmq.send_fifo_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    BIGINT, UUIDS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, INTEGERS,
+SEND_TO_QUEUES = Statement(
+    "select skipmq.send_to_queues($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    BIGINTS, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXTS, TEXT, INTERVAL,
+)  # fmt: skip
+SEND_FIFO = Calls(
+    "place, message_id::text, sequence_number", "send_fifo_messages",
+    Items(UUIDS), Items(TEXTS), Items(TEXTS), Items(TEXTS), Items(TEXTS), Items(TEXTS),
+    Own(TEXT, TEXTS), TEXT, Items(INTEGERS),
 )  # fmt: skip
 DELETE = Statement(
     "select skipmq.delete_messages($1, $2, $3, $4, $5)", BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT
 )
-DELETE_FIFO = Statement(
-    "select outcome from skipmq.delete_fifo_messages($1, $2, $3, $4, $5, false) order by place",
-    BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT,
+DELETE_FROM_QUEUES = Statement(
+    "select skipmq.delete_from_queues($1, $2, $3, $4, $5)",
+    BIGINTS, BIGINTS, INTEGERS, UUIDS, TEXT,
 )  # fmt: skip
-
-
-def _changing(function: str, *, waits: str = "") -> Statement:
-    return Statement(
-        f"select outcome from skipmq.{function}($1, $2, $3, $4, $5, $6, $7{waits})"  # noqa: S608
-        " order by place",
-        BIGINT, BIGINTS, INTEGERS, UUIDS, TIMES, INTEGERS, TEXT,
-    )  # fmt: skip
-
-
-CHANGE = _changing("change_visibility")
-CHANGE_FIFO = _changing("change_fifo_visibility", waits=", false")
+_RECEIPTS = Items(BIGINTS), Items(INTEGERS), Items(UUIDS)
+DELETE_FIFO = Calls("outcome", "delete_fifo_messages", *_RECEIPTS, TEXT, BOOLEAN, is_ordered=True)
+_CHANGES = *_RECEIPTS, Items(TIMES), Items(INTEGERS), TEXT, BOOLEAN
+CHANGE = Calls("outcome", "change_visibility", *_CHANGES, is_ordered=True)
+CHANGE_FIFO = Calls("outcome", "change_fifo_visibility", *_CHANGES, is_ordered=True)
 RECEIVE_ATTEMPT = Statement(
     f"select {_RECEIVED_FIFO}, null"  # noqa: S608
     " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",
@@ -122,12 +127,19 @@ RECEIVE_ATTEMPT = Statement(
 IN_FLIGHT = Statement("select skipmq.bound_in_flight($1, $2)", BIGINT, INTEGER)
 
 
+def sizes(requests: Sequence[tuple[int, *tuple[Any, ...]]]) -> list[tuple[int, int]]:
+    """Return the queues of requests, in order, and the number of items of each."""
+    found: dict[int, int] = {}
+    for queue_id, items, *_ in requests:
+        found[queue_id] = found.get(queue_id, 0) + len(items)
+    return list(found.items())
+
+
 def receipts(
-    queue_id: int, requests: Sequence[Sequence[Receipt]]
-) -> tuple[int, list[int], list[int], list[str]]:
-    """Return the parameters for a queue and receives of its messages."""
+    requests: Sequence[Sequence[Receipt]],
+) -> tuple[list[int], list[int], list[str]]:
+    """Return the parameters for receives: numbers, receive counts and ids of their messages."""
     return (
-        queue_id,
         [receipt.message for request in requests for receipt in request],
         [receipt.receive_count for request in requests for receipt in request],
         [receipt.message_id for request in requests for receipt in request],
@@ -137,11 +149,6 @@ def receipts(
 def received_at(requests: Sequence[Sequence[Receipt]]) -> list[int]:
     """Return the times of the receives."""
     return [receipt.received_at for request in requests for receipt in request]
-
-
-def limits(claims: Sequence[Claim]) -> list[int]:
-    """Return the limit of each claim; 0 for a recipient that has disconnected."""
-    return [0 if recipient.is_disconnected else limit for limit, recipient in claims]
 
 
 def array(values: list[Any]) -> list[Any] | None:

@@ -72,6 +72,11 @@ class Bounds(NamedTuple):
     # The low watermark of messages that were received and may be visible again.
     received_low: int | None = None
 
+    @property
+    def quick(self) -> int | None:
+        """Return where a claim starts that may leave messages below; None for the next sweep."""
+        return None if self.start is None else _later(self.low, self.start)
+
 
 class Watermark:
     """The low watermark that pairs of probes prove; without I/O and clock."""
@@ -146,6 +151,8 @@ class Scan:
     def _reset(self) -> None:
         self.watermark = Watermark()
         self._start: int | None = None
+        # Whether the last claim got all that it could take.
+        self.is_full = False
         self._clock: tuple[int, float] | None = None
         self._claimed = 0
         # Where the queue can be read, as `low` and `received_low` of Bounds, and until when.
@@ -216,8 +223,16 @@ class Scan:
             self._readable_until = now + DAMAGE_SECONDS
         self._readable = low, received_low
 
-    def claimed(self, bounds: Bounds, count: int, received_at: int, reached: int | None) -> None:
-        """Record a claim with these bounds: messages, time, and the last message scanned."""
+    def claimed(
+        self,
+        bounds: Bounds,
+        count: int,
+        received_at: int,
+        reached: int | None,
+        wanted: int = 0,
+    ) -> None:
+        """Record a claim of `wanted` messages: messages, time, and the last message scanned."""
+        self.is_full = count == wanted
         took = self._stopwatch() - bounds.taken_at
         if bounds.start is None:
             self._sweep_at = max(self._sweep_at, bounds.taken_at + SWEEP_SHARE * took)

@@ -1,6 +1,7 @@
 -- Makes the functions that read tables of messages use indexes for every caller. On a table that was vacuumed while it was
 -- empty the planner prefers sequential scans, and a session keeps such a plan when the table has filled. The settings also
--- apply to functions called by these. README.md has their cost.
+-- apply to functions called by these. `create or replace function` drops them: each `skipmq migrate` gives them again, and
+-- `skipmq doctor` names the functions without.
 do $$
 declare
   v_function text;

@@ -49,7 +49,7 @@ begin
     while v_high > 0 and v_left > 0 loop
       v_low := greatest(v_high - least(128, v_left), 0);
       for id, account, region, name, policy, outcome, sent_at, first_received_at, settled_at, receives, node, place in
-        select h.id, g.account, g.region, g.name, coalesce(q.policy, ''), h.outcome, h.sent_at, h.first_received_at,
+        select h.id, g.account, g.region, g.name, coalesce(q.policy, ''), h.outcome::text, h.sent_at, h.first_received_at,
           h.settled_at, h.receive_count, h.node, to_char(v_day, 'YYYYMMDD/') || (h.ctid::text::point)[0]::bigint + 1
         from skipmq.history h
         left join skipmq.generation g on g.queue_id = h.queue_id

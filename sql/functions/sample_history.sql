@@ -50,7 +50,7 @@ begin
     for v_n in 0 .. least(v_runs, p_runs) - 1 loop
       v_middle := v_low + 8 * case when v_runs > p_runs then v_n * v_runs / p_runs else v_n end;
       return query
-      select h.settled_at, h.sent_at, h.first_received_at, h.outcome, least(1, p_runs::float8 / v_runs)
+      select h.settled_at, h.sent_at, h.first_received_at, h.outcome::text, least(1, p_runs::float8 / v_runs)
       from skipmq.history h
       where h.settled_at >= greatest(v_from, p_since) and h.settled_at < v_to and h.queue_id = p_queue_id
         and h.ctid >= format('(%s,0)', v_middle)::tid and h.ctid < format('(%s,0)', v_middle + 8)::tid;

@@ -9,17 +9,18 @@ language plpgsql volatile
 as $$
 declare
   v_xid bigint := pg_current_xact_id()::text::bigint;
+  v_node text := nullif(current_setting('application_name'), '');
 begin
   insert into skipmq.history (
     settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
     attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)
   select
     p_now, m.sent_at, m.first_received_at, v_xid, m.id, m.queue_id, m.receive_count - m.receive_base,
-    octet_length(m.body), coalesce(octet_length(m.attributes), 0), m.message_id, p_outcome, m.group_id,
+    octet_length(m.body), coalesce(octet_length(m.attributes), 0), m.message_id, p_outcome::skipmq.outcome, m.group_id,
     m.deduplication_id, m.sender, m.trace_header,
     case when h.mode = 'full' then m.attributes end,
     case when h.mode = 'full' then m.body end,
-    nullif(current_setting('application_name'), '')
+    v_node
   from skipmq.message m
   cross join lateral (
     select coalesce(

@@ -334,6 +334,7 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
     checks = {"settings", "database", "schema", "roles", "broker", "counts", "replication", "port"}
     assert {f["check"] for f in findings} == checks | {
         "pages",
+        "planner",
         "vacuum",
         "sequences",
         "certificate",

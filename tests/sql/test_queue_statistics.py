@@ -30,7 +30,7 @@ def fold(connection: Connection) -> None:
 def test_queue_has_what_it_holds_and_what_happened(orders: Queue) -> None:
     owner = orders.connection
     orders.send("one", "two", "three", "four")
-    orders.send("five", delay=600)
+    orders.send("fünf", delay=600)
     orders.delete(*orders.receive(1))
     orders.receive(1)
     owner.execute("select skipmq.add_receives(%s, %s, %s)", ([orders.id], [2], [0]))
@@ -38,7 +38,7 @@ def test_queue_has_what_it_holds_and_what_happened(orders: Queue) -> None:
 
     first, others = statistics(owner)
 
-    assert first == ("orders", 1, 4, 2, 1, 1, 5, 19, 2, 1, 0, 0, 0, 0)
+    assert first == ("orders", 1, 4, 2, 1, 1, 5, 20, 2, 1, 0, 0, 0, 0)
     assert others == (None, 0, 0, None, None, None, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
@@ -65,14 +65,14 @@ def test_dead_letters_expired_and_redriven_messages_are_counted(owner: Connectio
 def test_fifo_queue_counts_its_messages_and_bytes_once(owner: Connection, fifo: FifoQueue) -> None:
     fifo.put("a:1", "b:1", "a:2")
     fifo.put("a:1", ids=["again"])
-    fifo.put("a:1", ids=["again"])
+    fifo.put("a:longer", "a:ü", "a:longer", ids=["again", "new", "new"])
     fold(owner)
 
     ((_, messages, sent, size), _) = statistics(
         owner, *ALL, columns="queue, messages, sent, bytes_sent"
     )
 
-    assert (messages, sent, size) == (4, 4, 4)
+    assert (messages, sent, size) == (5, 5, 6)
 
 
 @pytest.mark.parametrize(

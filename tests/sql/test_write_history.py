@@ -1,3 +1,4 @@
+import psycopg
 import pytest
 
 from support.postgres import Connection
@@ -24,3 +25,10 @@ def test_history_is_what_the_queues_mode_says(
 
     assert history(owner, "outcome, receive_count, body_bytes, body") == kept
     assert number(owner, "select count(*) from skipmq.message where queue_id > 0") == 1
+
+
+def test_outcome_that_there_is_not_is_refused(orders: Queue) -> None:
+    orders.send("b")
+
+    with pytest.raises(psycopg.errors.InvalidTextRepresentation, match="lost"):
+        orders.connection.execute(WRITE.replace("expired", "lost"))

@@ -85,6 +85,7 @@ def _database(settings: Settings, findings: _Findings) -> str:
     for number, part in enumerate(partitions or [url]):
         suffix = f" of partition {number}" if partitions else ""
         findings.examine(f"roles{suffix}", partial(_roles, part))
+        findings.examine(f"planner{suffix}", partial(condition.check_planner, part))
         findings.examine(f"vacuum{suffix}", partial(_vacuum, part))
         findings.examine(f"pages{suffix}", partial(condition.check_pages, part))
         findings.examine(f"sequences{suffix}", partial(condition.check_sequences, part))

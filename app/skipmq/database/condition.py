@@ -1,6 +1,6 @@
 """The condition of a database, for `skipmq doctor`."""
 
-from skipmq.database import maintenance
+from skipmq.database import maintenance, planner
 from skipmq.database.schema import SchemaError
 
 _DAMAGE = "select error || ': ' || remedy from skipmq.damaged_pages()"
@@ -36,3 +36,15 @@ def check_sequences(url: str) -> str:
             " `skipmq import`, or raise the sequence's maximum where it was lowered"
         )
     return left
+
+
+def check_planner(url: str) -> str:
+    """Return that all functions have their planner settings; raise SchemaError with the others."""
+    with maintenance.connect(url) as connection:
+        found = planner.lacking(connection)
+    if found:
+        raise SchemaError(
+            f"functions that lack planner settings, which `create or replace` drops, and are slow:"
+            f" {', '.join(found)}: run `skipmq migrate` as the schema's owner"
+        )
+    return "all functions have their planner settings"

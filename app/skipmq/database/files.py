@@ -4,7 +4,7 @@ from pathlib import Path
 
 from skipmq.folders import folder
 
-__all__ = ["first_migration", "folder", "missing", "roles", "sql_in_order", "surplus"]
+__all__ = ["first_migration", "folder", "missing", "planner", "roles", "sql_in_order", "surplus"]
 
 
 def sql_in_order() -> list[Path]:
@@ -13,7 +13,7 @@ def sql_in_order() -> list[Path]:
     return [
         *sorted((sql / "schema").glob("*.sql")),
         *sorted((sql / "functions").glob("*.sql")),
-        sql / "planner.sql",
+        planner(),
         *sorted((sql / "views").glob("*.sql")),
         sql / "partitions.sql",
         roles(),
@@ -24,6 +24,11 @@ def first_migration() -> str:
     """Return the SQL of the first migration: sql/ without roles.sql, which every run applies."""
     files = [file.read_text(encoding="utf-8") for file in sql_in_order() if file != roles()]
     return "".join(["set local check_function_bodies = off;\n", *files])
+
+
+def planner() -> Path:
+    """Return the SQL file that gives functions their planner settings."""
+    return folder("sql") / "planner.sql"
 
 
 def roles() -> Path:

@@ -345,8 +345,10 @@ def lock(connection: psycopg.Connection[Any]) -> None:
 def grant(connection: psycopg.Connection[Any]) -> None:
     """Create the roles, if the owner may, and give them the rights in sql/roles.sql, and no others.
 
+    The functions get their planner settings, which some may have lost.
     Raises psycopg.errors.InsufficientPrivilege where another role owns the schema.
     """
+    connection.execute(files.planner().read_bytes())
     connection.execute(files.roles().read_bytes())
     rights.revoke_surplus(connection)
 

@@ -8,7 +8,8 @@ OLDEST = "select skipmq.oldest_message(%s, false)"
 OLDEST_OF_FIFO = "select skipmq.oldest_message(%s, true)"
 DELAYED = """
   insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, message_id, body)
-  select nextval('skipmq.message_id_seq'), t + interval '5 minutes', t, t, %s, gen_random_uuid(), 'x'
+  select nextval('skipmq.message_id_seq'), t + interval '5 minutes', t, t, %s,
+    gen_random_uuid(), 'x'
   from generate_series(1, 10000) n, skipmq.clock() t
 """
 

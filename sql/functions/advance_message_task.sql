@@ -78,14 +78,17 @@ begin
       null;
     elsif p_task.kind in ('move', 'copy') then
       v_message_ids := array(
-        select m.message_id from unnest(v_taken) with ordinality u (id, place) join skipmq.message m using (id) order by u.place);
+        select m.message_id
+        from unnest(v_taken) with ordinality u (id, place)
+        join skipmq.message m on m.queue_id = p_source and m.id = u.id
+        order by u.place);
       if p_task.kind = 'move' then
         perform skipmq.move_messages(p_source, v_taken, v_message_ids, p_target);
       else
         perform skipmq.copy_messages(p_source, v_taken, v_message_ids, p_target);
       end if;
     else
-      perform skipmq.settle(array(select m.ctid from skipmq.message m where m.id = any (v_taken)), 'deleted');
+      perform skipmq.settle(array(select m.ctid from skipmq.message m where m.queue_id = p_source and m.id = any (v_taken)), 'deleted');
       if v_fifo then
         perform skipmq.refresh_groups(p_source, v_groups);
       end if;

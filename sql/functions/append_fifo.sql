@@ -30,7 +30,7 @@ begin
       array(
         select hashtextextended(m.group_id, v_target)
         from unnest(p_ids, p_targets) u (id, target)
-        cross join lateral (select m.group_id from skipmq.message m where m.id = u.id) m
+        cross join lateral (select m.group_id from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id) m
         where u.target = v_target),
       p_waits => not v_dead) <> '{}'
     then

@@ -1,11 +1,12 @@
 -- Does: deletes messages of a FIFO queue that are still in flight with the receive given by p_receive_counts, and writes a
 --   history row for each. Returns an outcome for each, by its place in the arrays: deleted, missing (settled before, or
---   purged), expired (visible again, or received again) or held (unchanged, since another transaction has locked the
---   group and p_waits is false).
+--   purged), expired (visible again, received again, or in the dead-letter queue) or held (unchanged, since another
+--   transaction has locked the group and p_waits is false).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows by id.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
--- Relies on index: message_pkey, queue_id, and those of lock_groups, settle and refresh_groups.
+-- Relies on index: message_pkey, queue_id, and those of dead_letter_queue, lock_groups, settle and
+--   refresh_groups.
 -- Routed: to the partition of p_queue_id.
 --
 -- p_message_ids: see delete_messages.
@@ -32,17 +33,20 @@ begin
   into v_outcomes, v_ids
   from (
     select u.place, u.id, case
-      when m.queue_id = p_queue_id and not p_waits and m.group_no = any (v_groups) is not true then 'held'
-      when m.queue_id = p_queue_id and m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
-      when exists (select from skipmq.queue q where q.queue_id = m.queue_id) then 'expired'
+      when m.found and not p_waits and m.group_no = any (v_groups) is not true then 'held'
+      when m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
+      when m.found or exists (
+        select from skipmq.message d
+        where d.queue_id = skipmq.dead_letter_queue(p_queue_id) and d.id = u.id and d.message_id = u.message_id
+      ) then 'expired'
       -- Settled, or purged and not cleared yet.
       else 'missing'
     end as outcome
     from unnest(p_ids, p_receive_counts, p_message_ids) with ordinality u (id, receive_count, message_id, place)
     left join lateral (
-      select m.queue_id, m.group_no, m.receive_count, m.visible_at
+      select true as found, m.group_no, m.receive_count, m.visible_at
       from skipmq.message m
-      where m.id = u.id and m.message_id = u.message_id
+      where m.queue_id = p_queue_id and m.id = u.id and m.message_id = u.message_id
     ) m on true
   ) f;
   if not exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then

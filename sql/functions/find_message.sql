@@ -4,7 +4,7 @@
 -- Called by: the GetMessageTimeline action; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: message_pkey, message_visible; for FIFO message_enqueued; generation_pkey, queue_pkey.
+-- Relies on index: message_pkey, message_visible; for FIFO message_enqueued; generation_pkey, generation_to_clear, queue_id, queue_pkey.
 -- Routed: to the partition of p_queue_id.
 --
 -- state_at is the time at which an in-flight or delayed message becomes visible, a visible one became visible, an expired
@@ -23,10 +23,24 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_id bigint;
+  v_queue_id bigint;
   v_passed integer := 0;
 begin
-  select m.id into v_id from skipmq.message m where m.id = p_id and m.message_id = p_message_id;
+  -- In any current queue, or one that is being cleared.
+  select m.id, m.queue_id into v_id, v_queue_id
+  from (
+    select q.queue_id from skipmq.queue q
+    union all
+    select g.queue_id from skipmq.generation g where g.retired_at is not null and g.cleared_at is null
+  ) g
+  cross join lateral (
+    select m.id, m.queue_id from skipmq.message m
+    where m.queue_id = g.queue_id and m.id = p_id and m.message_id = p_message_id
+  ) m
+  where p_id is not null
+  limit 1;
   if v_id is null then
+    v_queue_id := p_queue_id;
     select min(s.id) filter (where s.message_id = p_message_id), count(*) into v_id, v_passed
     from (
       (select m.id, m.message_id from skipmq.message m
@@ -68,5 +82,5 @@ begin
       v.visible_at
     where g.retired_at is null and v.expires_at > v_now
   ) s
-  where m.id = v_id;
+  where m.queue_id = v_queue_id and m.id = v_id;
 end $$;

@@ -3,11 +3,13 @@
 -- Called by: try_oldest_message, the GetQueueActivity action.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: message_received, message_visible; for FIFO message_enqueued.
+-- Relies on index: message_pkey, message_visible; for FIFO message_enqueued.
 -- Routed: to the partition of p_queue_id.
 --
--- In a standard queue messages that were never received are in the order of the times at which they became visible, so
--- that of those with a delay of their own the first may not be the oldest, by at most that delay.
+-- The messages of a standard queue arrived in the order of their ids, but for those of a queue that was moved: the 48 low bits
+-- of an id are its number, the others that of the partition which gave it, so that each partition's are read by themselves.
+-- Delayed messages were sent within the last 15 minutes. Where 10,000 of them precede the first other one, that which became
+-- visible first is returned, which may not be the oldest, by at most that time.
 create function skipmq.oldest_message(p_queue_id bigint, p_fifo boolean) returns float8
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -15,6 +17,10 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_delay interval;
+  v_from bigint := 0;
+  v_id bigint;
+  v_enqueued_at timestamptz;
+  v_oldest timestamptz;
 begin
   if p_fifo then
     select make_interval(secs => q.delay_seconds) into v_delay from skipmq.queue q where q.queue_id = p_queue_id;
@@ -28,23 +34,35 @@ begin
       order by m.enqueued_at
       limit 1);
   end if;
-  return extract(epoch from v_now - least(
-    (
+  while v_from >= 0 loop
+    v_id := null;
+    select f.id, f.enqueued_at into v_id, v_enqueued_at
+    from (
+      select m.id, m.enqueued_at, m.visible_at <= v_now or m.receive_count > m.receive_base as counts
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.id >= v_from
+      order by m.id
+      limit 10000
+    ) f
+    where f.counts
+    order by f.id
+    limit 1;
+    exit when v_id is null;
+    v_oldest := least(v_oldest, v_enqueued_at);
+    v_from := ((v_id >> 48) + 1) << 48;
+  end loop;
+  if v_oldest is null then
+    select min(f.enqueued_at) into v_oldest
+    -- All messages of shard 2 were received.
+    from (values (0::smallint, v_now), (1, v_now), (2, 'infinity')) s (shard, until)
+    cross join lateral (
       select m.enqueued_at
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.group_no is null and m.receive_count > m.receive_base
-        and m.enqueued_at > '-infinity'
-      order by m.enqueued_at
+      where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
+        and m.visible_at > '-infinity' and m.visible_at <= s.until
+      order by m.visible_at
       limit 1
-    ), (
-      select min(f.enqueued_at)
-      from unnest('{0,1}'::smallint[]) s (shard)
-      cross join lateral (
-        select m.enqueued_at
-        from skipmq.message m
-        where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
-          and m.visible_at > '-infinity' and m.visible_at <= v_now
-        order by m.visible_at
-        limit 1
-      ) f)));
+    ) f;
+  end if;
+  return extract(epoch from v_now - v_oldest);
 end $$;

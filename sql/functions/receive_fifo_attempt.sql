@@ -59,7 +59,8 @@ begin
     then
       update skipmq.receive_attempt a set hidden_until = v_until
       where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id;
-      update skipmq.message m set visible_at = v_until where m.id = any (v_attempt.ids);
+      update skipmq.message m set visible_at = v_until
+      where m.queue_id = p_queue_id and m.id = any (v_attempt.ids);
       perform skipmq.refresh_groups(p_queue_id, v_groups);
       return query
       select
@@ -67,7 +68,7 @@ begin
         m.receive_count - m.receive_base, m.sent_at, m.first_received_at, m.group_id, m.sender,
         m.trace_header, m.dead_letter_source, m.arrival_count, m.sequence_number, m.deduplication_id, null::interval
       from unnest(v_attempt.ids) with ordinality u (id, place)
-      join skipmq.message m on m.id = u.id
+      join skipmq.message m on m.id = u.id and m.queue_id = p_queue_id
       order by u.place;
       return;
     end if;

@@ -2,5 +2,5 @@
 create schema if not exists skipmq;
 comment on schema skipmq is 'SkipMQ: an Amazon-SQS-compatible message broker';
 
--- Message ids: a standard queue guarantees no order, so that a backend may cache a block of them.
-create sequence skipmq.message_id_seq as bigint cache 64;
+-- Message ids are in the order of arrival, by which oldest_message finds the oldest: no backend may cache a block of them.
+create sequence skipmq.message_id_seq as bigint cache 1;

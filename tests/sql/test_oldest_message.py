@@ -1,9 +1,17 @@
+import psycopg
+
 from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import Queue, Redrive, advance, number
 
 OLDEST = "select skipmq.oldest_message(%s, false)"
 OLDEST_OF_FIFO = "select skipmq.oldest_message(%s, true)"
+DELAYED = """
+  insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, message_id, body)
+  select nextval('skipmq.message_id_seq'), t + interval '5 minutes', t, t, %s,
+    gen_random_uuid(), 'x'
+  from generate_series(1, 10000) n, skipmq.clock() t
+"""
 
 
 def test_empty_queue_has_none(orders: Queue) -> None:
@@ -28,6 +36,50 @@ def test_delayed_message_has_no_age(owner: Connection, orders: Queue) -> None:
     advance(owner, "700 seconds")
     assert 700 <= number(owner, OLDEST, orders.id) < 760
     assert 700 <= number(owner, OLDEST_OF_FIFO, later.id) < 760
+
+
+def test_message_that_was_delayed_is_as_old_as_its_send(orders: Queue) -> None:
+    orders.send("late", delay=600)
+    advance(orders.connection, "90 seconds")
+    orders.send("early")
+
+    assert number(orders.connection, OLDEST, orders.id) < 60
+    advance(orders.connection, "700 seconds")
+    assert 700 <= number(orders.connection, OLDEST, orders.id) < 760
+
+
+def test_message_behind_very_many_delayed_ones_has_an_age(orders: Queue) -> None:
+    orders.connection.execute(DELAYED, (orders.id,))
+    assert number(orders.connection, OLDEST, orders.id) is None
+    orders.send("a")
+
+    advance(orders.connection, "90 seconds")
+    assert 90 <= number(orders.connection, OLDEST, orders.id) < 150
+    orders.receive()
+    assert 90 <= number(orders.connection, OLDEST, orders.id) < 150
+
+
+def test_order_of_ids_is_that_of_arrival_in_all_sessions(orders: Queue, database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as other:
+        orders.on(other).send("first")
+        orders.delete(*orders.receive())
+        orders.send("second")
+        advance(other, "90 seconds")
+        orders.on(other).send("third")
+
+        assert 90 <= number(other, OLDEST, orders.id) < 150
+
+
+def test_messages_of_a_queue_that_was_moved_are_as_old_as_their_sends(orders: Queue) -> None:
+    """The partition that they came from gave them higher ids than they would get here."""
+    orders.send("moved")
+    orders.connection.execute(
+        "update skipmq.message set id = id + (3::bigint << 48) where queue_id = %s", (orders.id,)
+    )
+    advance(orders.connection, "90 seconds")
+    orders.send("new")
+
+    assert 90 <= number(orders.connection, OLDEST, orders.id) < 150
 
 
 def test_message_is_as_old_as_its_send_until_it_is_deleted(orders: Queue) -> None:

@@ -128,7 +128,7 @@ def test_plan_of_delete_probes_the_primary_key(orders: Queue, state: State) -> N
         assert orders.delete(*received) == len(received)
 
     (plan,) = of_messages(collected)
-    assert_probes(plan, "message_pkey", "id = r.id")
+    assert_probes(plan, "message_pkey", "queue_id = ", "id = r.id")
 
 
 @States
@@ -142,7 +142,7 @@ def test_plan_of_change_visibility_probes_the_primary_key(orders: Queue, state: 
 
     locking, changing = of_messages(collected)
     for plan in (locking, changing):
-        assert_probes(plan, "message_pkey", "id = ")
+        assert_probes(plan, "message_pkey", "queue_id = ", "id = ")
     assert "Tid Scan on message m" in changing
 
 
@@ -169,9 +169,7 @@ def test_ballast_is_no_queues_message(orders: Queue) -> None:
 
 
 @States
-def test_plan_of_the_oldest_message_probes_the_index_of_those_received(
-    orders: Queue, state: State
-) -> None:
+def test_plan_of_the_oldest_message_probes_the_primary_key(orders: Queue, state: State) -> None:
     state(orders)
     orders.send("a", "b")
     orders.receive(1)
@@ -179,6 +177,21 @@ def test_plan_of_the_oldest_message_probes_the_index_of_those_received(
     with plans(orders.connection) as collected:
         orders.connection.execute("select skipmq.oldest_message(%s, false)", (orders.id,))
 
-    (plan,) = of_messages(collected)
-    assert_probes(plan, "message_received", "queue_id = ", "enqueued_at > ")
-    assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at <= ")
+    found, none_of_another_partition = of_messages(collected)
+    for plan in (found, none_of_another_partition):
+        assert_probes(plan, "message_pkey", "queue_id = ", "id >= ")
+
+
+@States
+def test_plan_of_the_oldest_message_behind_delayed_ones_probes_the_visibility_index(
+    orders: Queue, state: State
+) -> None:
+    state(orders)
+    later = Queue(orders.connection, "later")
+    later.send("a", delay=60)
+
+    with plans(orders.connection) as collected:
+        orders.connection.execute("select skipmq.oldest_message(%s, false)", (later.id,))
+
+    _, visible = of_messages(collected)
+    assert_probes(visible, "message_visible", "queue_id = ", "shard = ", "visible_at <= ")

@@ -58,14 +58,14 @@ class Most(NamedTuple):
 
 
 MOST = {
-    "SendMessage": Most(36, 111, 109, 2_920),
-    "SendMessage, signed": Most(36, 112, 117, 3_420),
-    "ReceiveMessage": Most(37, 132, 128, 3_400),
-    "ChangeMessageVisibility": Most(31, 102, 101, 2_950),
-    "DeleteMessage": Most(31, 98, 96, 2_790),
-    "SendMessageBatch": Most(37, 114, 199, 6_580),
-    "ReceiveMessage, ten": Most(37, 132, 167, 5_340),
-    "DeleteMessageBatch": Most(32, 102, 121, 5_040),
+    "SendMessage": Most(37, 98, 90, 2_350),
+    "SendMessage, signed": Most(37, 100, 93, 2_460),
+    "ReceiveMessage": Most(38, 120, 110, 2_820),
+    "ChangeMessageVisibility": Most(32, 90, 83, 2_380),
+    "DeleteMessage": Most(32, 86, 78, 2_220),
+    "SendMessageBatch": Most(38, 103, 180, 6_010),
+    "ReceiveMessage, ten": Most(38, 121, 149, 4_770),
+    "DeleteMessageBatch": Most(33, 91, 102, 4_470),
 }
 
 

@@ -16,7 +16,8 @@ from skipmq import errors
 from skipmq.delivery.budget import LARGE_BYTES, Budget
 from skipmq.protocol import Request, Response, encode_error
 from skipmq.server.answer import NODE_STOPS
-from skipmq.server.http import Head, PendingBodies, Reader, Received, Route
+from skipmq.server.head import Head
+from skipmq.server.http import PendingBodies, Reader, Received, Route
 from skipmq.telemetry.logs import log
 
 # Timeouts in seconds: of a head, between requests, and until the client closes its side too.
@@ -106,10 +107,12 @@ class Connection(asyncio.Protocol):
         """Parse bytes of requests, or keep them while a request is being answered."""
         if self._is_ending:
             return
-        if self._task is None:
-            self._feed(data)
-        else:
+        if self._task is not None:
             self._keep(data)
+        elif (plain := self._reader.read_plain(data)) is not None:
+            self._answer(plain)
+        else:
+            self._feed(data)
 
     def eof_received(self) -> bool:
         """End waiting receives, and answer the requests that the client has sent completely."""
@@ -277,9 +280,9 @@ class Connection(asyncio.Protocol):
 
     async def _answer_route(self, received: Received, route: Route) -> None:
         """Answer a request, then the next one."""
-        request, answer, refused, _ = route
+        request, refused = route.request, route.refused
         try:
-            response = encode_error(request, refused) if refused else await answer(request)
+            response = encode_error(request, refused) if refused else await route.answer(request)
         except ConnectionDropped:
             if not self._is_ending:
                 self._transport.abort()

@@ -25,7 +25,8 @@ from skipmq.protocol import Request, Response
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker, is_page, redirect, refusal
 from skipmq.server.connection import Connection
-from skipmq.server.http import Head, Headers, PendingBodies, Refused, Route
+from skipmq.server.head import Head, Headers
+from skipmq.server.http import PendingBodies, Refused, Route
 from skipmq.server.listener import Listener
 from skipmq.telemetry import exposition
 from skipmq.telemetry.metrics import Published
@@ -150,7 +151,7 @@ class Door:
 
     def _route(self, connection: Connection, head: Head) -> Route:
         """Return the route of a request by its head."""
-        method, _, version, headers = head
+        method, version, headers = head.method, head.version, head.headers
         request, path = self._request(connection, head)
         hosts = len(headers.all("host"))
         if is_page(path):

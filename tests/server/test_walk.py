@@ -58,14 +58,14 @@ class Most(NamedTuple):
 
 
 MOST = {
-    "SendMessage": Most(37, 98, 90, 2_350),
-    "SendMessage, signed": Most(37, 100, 93, 2_460),
-    "ReceiveMessage": Most(38, 120, 110, 2_820),
-    "ChangeMessageVisibility": Most(32, 90, 83, 2_380),
-    "DeleteMessage": Most(32, 86, 78, 2_220),
-    "SendMessageBatch": Most(38, 103, 180, 6_010),
-    "ReceiveMessage, ten": Most(38, 121, 149, 4_770),
-    "DeleteMessageBatch": Most(33, 91, 102, 4_470),
+    "SendMessage": Most(36, 94, 83, 2_170),
+    "SendMessage, signed": Most(36, 97, 86, 2_280),
+    "ReceiveMessage": Most(37, 117, 103, 2_650),
+    "ChangeMessageVisibility": Most(31, 86, 76, 2_200),
+    "DeleteMessage": Most(31, 83, 70, 2_040),
+    "SendMessageBatch": Most(37, 99, 173, 5_830),
+    "ReceiveMessage, ten": Most(37, 116, 141, 4_590),
+    "DeleteMessageBatch": Most(32, 86, 95, 4_290),
 }
 
 

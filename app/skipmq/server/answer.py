@@ -6,16 +6,18 @@ from functools import lru_cache, partial
 from time import perf_counter
 from typing import Any
 
+import msgspec
+
 from skipmq import auth, errors, limits, protocol
 from skipmq.database import DatabaseError, monitor
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
-from skipmq.server import request_trace
+from skipmq.server import proxies, request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
 from skipmq.server.dispatch import EVERY, perform
-from skipmq.server.proxies import HeaderValues, Origin, Proxies
+from skipmq.server.proxies import Headers, Proxies
 from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog
 from skipmq.telemetry.logs import log
@@ -61,6 +63,17 @@ def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
     return None
 
 
+class Origin(msgspec.Struct, frozen=True, gc=False):
+    """Where a request is from: the client's address, and the scheme and host that it used.
+
+    `refusal` says why it may be from a page of another site, or is empty.
+    """
+
+    client: str
+    base_url: str
+    refusal: str
+
+
 class Broker:
     """A node behind its limits: admits, identifies, decodes, runs and encodes; for one loop."""
 
@@ -77,6 +90,7 @@ class Broker:
         self._browsers = None if settings.checks_signatures else Browsers(settings)
         self._checks_pages = self._browsers is not None if checks_pages is None else checks_pages
         self._proxies = Proxies(settings.proxies)
+        self._cached_origin = lru_cache(maxsize=1024)(self._find_origin)
         workers = settings.worker_count
         self._key_rate = _rate(settings.rate_limit_key, workers)
         queue_rate = _rate(settings.rate_limit_queue, workers)
@@ -221,8 +235,8 @@ class Broker:
 
         Raises errors.AccessDenied.
         """
-        if self._browsers is not None and self._checks_pages:
-            self._browsers.check(request)
+        if request.refusal and self._checks_pages:
+            raise errors.AccessDenied(request.refusal)
 
     async def note_refusal(self, request: Request, error: errors.SqsError) -> None:
         """Record the refusal of a request that has no action."""
@@ -246,15 +260,36 @@ class Broker:
         for name in {need.queue.arn for need in call.needs or ()}:
             queue_rate.take(name)
 
-    def origin(self, peer: str, scheme: str, host: str | None, values: HeaderValues) -> Origin:
-        """Return the origin of a request, by the values of its headers if a proxy is trusted."""
-        return self._proxies.origin(peer, scheme, host, values)
+    def origin(self, peer: str, scheme: str, headers: Headers) -> Origin:
+        """Return where a request is from; headers of forwarding count if `peer` is trusted."""
+        sent = host = headers.get("host")
+        if self._proxies.are_any:
+            forwarded = self._proxies.forwarded(peer, scheme, host, headers.joined)
+            peer, scheme, host = forwarded.client, forwarded.scheme, forwarded.host
+        site, page = headers.get("sec-fetch-site"), headers.get("origin")
+        is_short = len(host or "") + len(sent or "") <= 2 * limits.HOST
+        if site is None and page is None and is_short:
+            return self._cached_origin(peer, scheme, host, sent)
+        return self._find_origin(peer, scheme, host, sent, site, page)
 
-    def base_url(self, scheme: str, host: str | None) -> str:
-        """Return the base of the URL that a client used, by its Host header if that is valid."""
-        settings = self.node.settings
-        found = _base_url(scheme, host) if host and len(host) <= limits.HOST else None
-        return found or f"{scheme}://{settings.host}:{settings.port}"
+    def _find_origin(  # noqa: PLR0913, PLR0917 - all that it depends on.
+        self,
+        peer: str,
+        scheme: str,
+        host: str | None,
+        sent: str | None,
+        site: str | None = None,
+        page: str | None = None,
+    ) -> Origin:
+        """Return the origin of a request; the last three are headers as they were sent."""
+        settings, is_valid = self.node.settings, host and len(host) <= limits.HOST
+        if not is_valid or not _HOST.fullmatch(host):
+            host = f"{settings.host}:{settings.port}"
+        base_url = f"{scheme}://{host}"
+        refusal = ""
+        if self._browsers is not None:
+            refusal = self._browsers.refusal(sent, site, page, base_url)
+        return Origin(proxies.client(peer), base_url, refusal)
 
     async def health(self) -> tuple[int, dict[str, str]]:
         """Return the node's readiness as an HTTP status, with details."""
@@ -280,8 +315,3 @@ class Broker:
 def _rate(per_second: float, workers: int) -> Rate | None:
     """Return a worker's share of a node's rate limit, or None without a limit."""
     return Rate(per_second / workers) if per_second else None
-
-
-@lru_cache(maxsize=1024)
-def _base_url(scheme: str, host: str) -> str | None:
-    return f"{scheme}://{host}" if _HOST.fullmatch(host) else None

@@ -37,6 +37,14 @@ class Headers(dict[str, str]):
             return []
         return [first, *(value for each, value in self.repeated if each == name)]
 
+    def count(self, name: str) -> int:
+        """Return the number of values of a name."""
+        return len(self.all(name)) if self.repeated else int(name in self)
+
+    def joined(self, name: str) -> str:
+        """Return all values of a name, separated by commas."""
+        return ",".join(self.all(name))
+
     def items(self) -> list[tuple[str, str]]:  # type: ignore[override]
         """Return all headers; the values of each name are in order."""
         return [*super().items(), *self.repeated]

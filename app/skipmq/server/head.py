@@ -1,4 +1,4 @@
-"""The head of a request, and those that are plain.
+"""The heads of requests, of which most are plain, and of answers.
 
 Nearly all requests are *plain*: whole and alone in the bytes that have arrived, with a head that
 all servers read alike. Most of its lines are those of earlier requests and cached; all others are
@@ -8,8 +8,11 @@ read by llhttp, which calls a function for each header. Source: RFC 9112, sectio
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from http import HTTPStatus
 
 import msgspec
+
+from skipmq.protocol import Response
 
 # The limit of headers.
 HEADERS = 128
@@ -22,6 +25,9 @@ _LINE = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]++): *+((?:[!-~]++(?: [!-~]++)*
 # No plain request has these, which change how it, or what follows it, is read.
 _FRAMING = frozenset({"connection", "expect", "proxy-connection", "transfer-encoding", "upgrade"})
 _KEEPS = ("connection", "keep-alive")
+# The header that keeps a connection open, or not, by the version of HTTP.
+_CONNECTION = {"1.1": "", "1.0": "connection: keep-alive\r\n", "": "connection: close\r\n"}
+_BODILESS = (204, 304)
 
 
 class Headers(dict[str, str]):
@@ -102,3 +108,20 @@ def _header(line: bytes) -> tuple[str, str]:
     if header[0] in _FRAMING and (header[0], header[1].lower()) != _KEEPS:
         raise _NotPlainError
     return header
+
+
+def encoded(response: Response, common: str, version: str = "") -> bytes:
+    """Return the head of an answer, with header lines that all have.
+
+    `version` is that of HTTP if the connection is kept open.
+    """
+    status = response.status
+    lines = "\r\n".join([*map(": ".join, response.headers), ""])
+    length = "" if status in _BODILESS else f"content-length: {len(response.body)}\r\n"
+    head = f"{_status_line(status)}{common}{lines}{length}{_CONNECTION[version]}\r\n"
+    return head.encode("latin-1")
+
+
+@lru_cache(maxsize=64)
+def _status_line(status: int) -> str:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"

@@ -6,7 +6,6 @@ Source: SQS API Reference and the SQS Developer Guide's quotas.
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from skipmq import errors, limits
@@ -26,7 +25,7 @@ _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _QUEUE_URL = re.compile(r"(?:[a-z]+://[^/]*)?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
 # The longest URL that is parsed, and the longest that is cached.
-_LONGEST_URL, _LONGEST_CACHED = 2_000, 400
+_LONGEST_URL, LONGEST_CACHED = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
@@ -73,14 +72,13 @@ def queue_name(url: str, identity: Identity) -> QueueName:
 
     A name alone is one of the caller's queues. Raises errors.QueueDoesNotExist.
     """
+    return queue_at(url, identity.account, identity.region)
+
+
+def queue_at(url: str, own_account: str, region: str) -> QueueName:
+    """Return the queue that a URL names, as queue_name does."""
     if len(url) > _LONGEST_URL:
         raise errors.QueueDoesNotExist
-    parse = _queue_name if len(url) <= _LONGEST_CACHED else _queue_name.__wrapped__
-    return parse(url, identity.account, identity.region)
-
-
-@lru_cache(maxsize=10_000)
-def _queue_name(url: str, own_account: str, region: str) -> QueueName:
     if _ANY_QUEUE_NAME.fullmatch(url):
         return QueueName(own_account, region, url)
     match = _QUEUE_URL.fullmatch(url)

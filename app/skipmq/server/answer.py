@@ -3,7 +3,7 @@
 import asyncio
 import re
 from functools import lru_cache, partial
-from time import perf_counter
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -101,26 +101,27 @@ class Broker:
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; errors are answers too."""
-        began = perf_counter()
-        tracing = self.node.tracing
-        span = None if tracing is None else request_trace.begin(tracing, request)
+        began = monotonic()
+        node = self.node
+        span = None if node.tracing is None else request_trace.begin(node.tracing, request)
         call: Call | None = None
         result: dict[str, Any] | None = None
         failure: errors.SqsError | None = None
         try:
             with self.admission:
-                self.node.check_open()
-                self.check_browser(request)
-                if self.node.keys is not None:
-                    identity = self.node.keys.identify(request)
+                node.check_open()
+                if request.refusal:
+                    self.check_browser(request)
+                if node.keys is not None:
+                    identity = node.keys.identify(request)
                 else:
                     authorization = request.headers.get("authorization")
                     identity = auth.identify(authorization, request.query, *self._own)
                 call = protocol.decode(request)
-                call.identity = identity
-                call.deadline = self.node.deadline()
-                self._check_caller(call)
-                result = await perform(self.node, call, self._admit)
+                call.identity, call.deadline = identity, began + node.settings.failover_wait
+                if request.method == "GET" or self._key_rate is not None:
+                    self._check_caller(call)
+                result = await perform(node, call, self._admit)
                 response = protocol.encode(call, result)
         except errors.SqsError as error:
             failure = error
@@ -133,7 +134,7 @@ class Broker:
                 call,
                 failure,
                 protocol.encode_error(request, failure),
-                perf_counter() - began,
+                monotonic() - began,
             )
             raise
         except Exception:
@@ -145,29 +146,16 @@ class Broker:
         finally:
             if call is not None and call.held is not None:
                 call.held.release()
-        seconds = perf_counter() - began
-        self._count(request, call, response, failure, seconds)
+        seconds = monotonic() - began
+        labels, waited = (_NO_ACTION, 0.0) if call is None else (_LABELS[call.action], call.waited)
+        sizes = len(request.body), len(response.body)
+        node.observer.answered(labels, seconds - waited, request.request_id, *sizes)
+        if failure is not None:
+            node.observer.count("request errors", (*labels, failure.code))
         self._log.note(request, call, failure, response, seconds)
         if span is not None:
             request_trace.end(span, request, call, result, failure, response)
         return response
-
-    def _count(
-        self,
-        request: Request,
-        call: Call | None,
-        response: Response,
-        failure: errors.SqsError | None,
-        seconds: float,
-    ) -> None:
-        observer = self.node.observer
-        action = _LABELS[call.action] if call is not None else _NO_ACTION
-        waited = call.waited if call is not None else 0.0
-        observer.observe("request", seconds - waited, action, request.request_id)
-        observer.count("request bytes", action, len(request.body))
-        observer.count("response bytes", action, len(response.body))
-        if failure is not None:
-            observer.count("request errors", (*action, failure.code))
 
     def show(self) -> None:
         """Pass the node's gauges to the observer."""
@@ -194,7 +182,7 @@ class Broker:
 
         Raises an errors.SqsError.
         """
-        began = perf_counter()
+        began = monotonic()
         failure: errors.SqsError | None = None
         try:
             with self.admission:
@@ -212,7 +200,7 @@ class Broker:
             failure = errors.InternalFailure()
             raise failure from None
         finally:
-            self._log.note(call.request, call, failure, None, perf_counter() - began)
+            self._log.note(call.request, call, failure, None, monotonic() - began)
 
     async def sign_in(self, request: Request, key_id: str, secret: str, region: str) -> Identity:
         """Return the identity of a key's id and secret; record the sign-in.
@@ -282,10 +270,9 @@ class Broker:
         page: str | None = None,
     ) -> Origin:
         """Return the origin of a request; the last three are headers as they were sent."""
-        settings, is_valid = self.node.settings, host and len(host) <= limits.HOST
-        if not is_valid or not _HOST.fullmatch(host):
-            host = f"{settings.host}:{settings.port}"
-        base_url = f"{scheme}://{host}"
+        base_url = f"{scheme}://{self.node.settings.host}:{self.node.settings.port}"
+        if host is not None and len(host) <= limits.HOST and _HOST.fullmatch(host):
+            base_url = f"{scheme}://{host}"
         refusal = ""
         if self._browsers is not None:
             refusal = self._browsers.refusal(sent, site, page, base_url)

@@ -6,7 +6,6 @@ read by llhttp, which calls a function for each header. Source: RFC 9112, sectio
 """
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -34,7 +33,7 @@ class Headers(dict[str, str]):
     """The headers of a request by name in lower case, the first value of each name."""
 
     # Further values of names.
-    repeated: Sequence[tuple[str, str]] = ()
+    repeated: list[tuple[str, str]] | tuple[()] = ()
 
     def all(self, name: str) -> list[str]:
         """Return all values of a name in order."""

@@ -299,7 +299,8 @@ class Reader:
         key = _lower(name) if len(name) <= _CACHED_BYTES else name.decode("ascii").lower()
         headers = self._headers
         if key in headers:
-            headers.repeated = headers.repeated or []
+            if not headers.repeated:
+                headers.repeated = []
             headers.repeated.append((key, text))
         else:
             headers[key] = text

@@ -53,14 +53,15 @@ async def delete(
     outcomes = await node.messages(queue).delete(queue, decoded, call.deadline)
     consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request.client)
     consumer.add_deleted(len(good))
-    for place, outcome in zip(good, outcomes, strict=True):
-        if outcome == "expired":
-            handle = entries[place].ReceiptHandle
-            failures[place] = checks.invalid(
-                handle, "ReceiptHandle", "The receipt handle has expired."
-            )
-        elif outcome == "held":
-            failures[place] = errors.Locked()
+    if outcomes.count("deleted") < len(outcomes):
+        for place, outcome in zip(good, outcomes, strict=True):
+            if outcome == "expired":
+                handle = entries[place].ReceiptHandle
+                failures[place] = checks.invalid(
+                    handle, "ReceiptHandle", "The receipt handle has expired."
+                )
+            elif outcome == "held":
+                failures[place] = errors.Locked()
     if queue.fifo:
         # The next messages of their groups may be visible.
         node.sent(queue, len(good))
@@ -237,16 +238,16 @@ def _decoded(
     failures: list[errors.SqsError | None] = [None] * len(entries)
     good: list[int] = []
     decoded: list[receipts.Receipt] = []
+    decode = receipts.seal(node.receipt_keys.accepted, name.arn).decode
     for place, entry in enumerate(entries):
         try:
             if check is not None:
                 check(entry)
-            decoded.append(
-                receipts.decode(entry.ReceiptHandle, node.receipt_keys.accepted, name.arn)
-            )
-            good.append(place)
+            decoded.append(decode(entry.ReceiptHandle))
         except errors.SqsError as error:
             failures[place] = error
+        else:
+            good.append(place)
     return failures, good, decoded
 
 

@@ -46,7 +46,8 @@ class Shop:
         self.parsed += 1
         path = head.target.decode()
         return Route(
-            Request(head.method, path, head.headers, "", b"", "http://a", "", "client"), self.answer
+            Request(head.method, path, head.headers, "", head.body, "http://a", "", "client"),
+            self.answer,
         )
 
     def spare_route(self, connection: Connection, head: Head) -> Route:

@@ -60,7 +60,9 @@ class Reading:
         if head.target == b"/refused":
             raise Refused(503)
         path = head.target.decode()
-        request = Request(head.method, path, head.headers, "", b"", "http://a", "id", "client")
+        request = Request(
+            head.method, path, head.headers, "", head.body, "http://a", "id", "client"
+        )
         return Route(request, _nothing, self.refused)
 
     def _read(self, received: Received) -> Read:
@@ -218,6 +220,9 @@ def test_refused_plain_request_is_refused_as_by_llhttp(start: bytes) -> None:
 
     found = Reading(errors.MethodNotAllowed()).plain(data)
 
+    expected = Reading(errors.MethodNotAllowed()).llhttp(data)
     assert found is not None
-    assert (found.body, found.status) == (b"", 405 if start[6:7] == b" " else 503)
-    assert found == Reading(errors.MethodNotAllowed()).llhttp(data)
+    assert expected is not None
+    assert found.status == (405 if start[6:7] == b" " else 503)
+    # llhttp does not keep the body of a request that is refused.
+    assert found._replace(body=b"") == expected

@@ -38,7 +38,7 @@ async def nothing(_: Request) -> Response:
 def route(head: Head) -> Route:
     method, target, headers = head.method, head.target, head.headers
     path, _, query = target.decode("latin-1").partition("?")
-    request = Request(method, path, headers, query, b"", "http://a", "id", "client")
+    request = Request(method, path, headers, query, head.body, "http://a", "id", "client")
     return Route(request, nothing)
 
 

@@ -167,15 +167,18 @@ def fifo_only(value: object, parameter: str) -> None:
         raise invalid(value, parameter, reason)
 
 
-def characters(
-    text: str, error: type[errors.SqsError] = errors.InvalidParameterValueException
-) -> None:
-    """Raise `error` if a text has characters that XML 1.0 excludes."""
+def characters(text: str) -> None:
+    """Check that a text has no characters that XML 1.0 excludes."""
     if limits.forbidden_character(text) is not None:
-        raise error(
-            "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
-            " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
-        )
+        raise forbidden_character(errors.InvalidParameterValueException)
+
+
+def forbidden_character(error: type[errors.SqsError]) -> errors.SqsError:
+    """Return the error, of this type, for a text with characters that XML 1.0 excludes."""
+    return error(
+        "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
+        " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+    )
 
 
 def batch(entries: Sequence[Entry], entry: str) -> None:
@@ -187,9 +190,12 @@ def batch(entries: Sequence[Entry], entry: str) -> None:
             f"Maximum number of entries per request are {limits.BATCH_ENTRIES}."
             f" You have sent {len(entries)}."
         )
+    ids = [each.Id for each in entries]
+    # Of most batches all ids are valid, and none is there twice.
+    if len({*ids}) == len(ids) and all(map(_ENTRY_ID.fullmatch, ids)):
+        return
     seen: set[str] = set()
-    for each in entries:
-        id_ = each.Id
+    for id_ in ids:
         if not _ENTRY_ID.fullmatch(id_):
             raise errors.InvalidBatchEntryId
         if id_ in seen:

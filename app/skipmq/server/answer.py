@@ -250,15 +250,17 @@ class Broker:
 
     def origin(self, peer: str, scheme: str, headers: Headers) -> Origin:
         """Return where a request is from; headers of forwarding count if `peer` is trusted."""
-        sent = host = headers.get("host")
+        get = headers.get
+        host, site, page = get("host"), get("sec-fetch-site"), get("origin")
         if self._proxies.are_any:
             forwarded = self._proxies.forwarded(peer, scheme, host, headers.joined)
-            peer, scheme, host = forwarded.client, forwarded.scheme, forwarded.host
-        site, page = headers.get("sec-fetch-site"), headers.get("origin")
-        is_short = len(host or "") + len(sent or "") <= 2 * limits.HOST
+            given = forwarded.client, forwarded.scheme, forwarded.host, host
+        else:
+            given = peer, scheme, host, host
+        is_short = len(host or "") + len(given[2] or "") <= 2 * limits.HOST
         if site is None and page is None and is_short:
-            return self._cached_origin(peer, scheme, host, sent)
-        return self._find_origin(peer, scheme, host, sent, site, page)
+            return self._cached_origin(*given)
+        return self._find_origin(*given, site, page)
 
     def _find_origin(  # noqa: PLR0913, PLR0917 - all that it depends on.
         self,

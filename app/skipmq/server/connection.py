@@ -272,12 +272,13 @@ class Connection(asyncio.Protocol):
         elif received.response is not None:
             self._end_with(received.response)
         else:
-            assert received.route is not None
             self.expires_at = inf
-            self._task = self._door.loop.create_task(self._answer_route(received, received.route))
+            self._task = self._door.loop.create_task(self._answer_route(received))
 
-    async def _answer_route(self, received: Received, route: Route) -> None:
+    async def _answer_route(self, received: Received) -> None:
         """Answer a request, then the next one."""
+        route = received.route
+        assert route is not None
         request = route.request
         try:
             if route.refused is None:
@@ -292,7 +293,8 @@ class Connection(asyncio.Protocol):
             log.exception("request failed", request_id=request.request_id)
             response = encode_error(request, errors.InternalFailure())
         finally:
-            self._release(received)
+            if received.counted:
+                self._release(received)
         if self._is_ending:
             return
         is_last = self._is_draining or (self._is_half_closed and not self._pipelined)
@@ -307,11 +309,18 @@ class Connection(asyncio.Protocol):
             self._transport.write(head + body)
             if self._can_write is not None and not await self._can_go_on():
                 return
+        self._go_on(keeps=keeps)
+
+    def _go_on(self, *, keeps: bool) -> None:
+        """Answer the next request or wait for it, or end, after an answer that is written."""
         if not keeps:
             self._end(lingers=self._is_draining or bool(self._pipelined))
             return
         self._task = None
-        self._next()
+        if self._queue or self._pipelined or self._is_half_closed:
+            self._next()
+        else:
+            self._await_request()
 
     async def _can_go_on(self) -> bool:
         """Wait while the client does not read; return whether the connection goes on."""
@@ -320,11 +329,10 @@ class Connection(asyncio.Protocol):
         return not self._is_ending
 
     async def _write_large(self, head: bytes, body: bytes) -> bool:
-        """Write a large answer, which counts as memory until the client has read most of it.
+        """Write a large answer; return False if the connection has ended.
 
-        Return False if the connection has ended. TLS buffers all that it is given and pauses the
-        writer only at the next write, so that it gets the answer in pieces; no transport gets more
-        than it writes.
+        It counts as memory until most of it is read. TLS buffers all that it is given and pauses
+        the writer only at the next write, so that it gets pieces.
         """
         held = self._door.budget.hold(len(body))
         size = PIECE_BYTES if self._door.is_tls else ANSWER_BYTES

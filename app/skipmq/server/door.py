@@ -197,7 +197,7 @@ class Door:
         return self._probes.get(path, _unknown)
 
     def _request(self, connection: Connection, head: Head) -> tuple[Request, "Target"]:
-        """Return the request without its body, and its target."""
+        """Return the request, and its target; the body may be still to come."""
         target, headers = _target(head.target), head.headers
         if target.host is not None:
             headers["host"] = target.host
@@ -207,7 +207,7 @@ class Door:
             target.path,
             headers,
             target.query,
-            b"",
+            head.body,
             origin.base_url,
             new_uuid(),
             origin.client,

@@ -56,23 +56,21 @@ class Headers(dict[str, str]):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The head of a request."""
+    """The head of a request, and the body of one that is plain."""
 
     method: str
     target: bytes
     version: str
     headers: Headers
+    body: bytes = b""
 
 
 class _NotPlainError(Exception):
     """A line that no plain request has."""
 
 
-def plain(data: bytes, longest: int) -> tuple[Head, bytes] | None:
-    """Return the head and the body, up to `longest` bytes, of a plain request.
-
-    Return None for all other bytes.
-    """
+def plain(data: bytes, longest: int) -> Head | None:
+    """Return the head of a plain request with a body up to `longest` bytes, or else None."""
     end = data.find(_END, 0, _LONGEST)
     size = len(data) - end - len(_END)
     if end < 0 or size > longest:
@@ -87,7 +85,7 @@ def plain(data: bytes, longest: int) -> tuple[Head, bytes] | None:
     is_length = headers.get("content-length", "0") == str(size)
     if not is_length or not len(headers) == len(lines) <= HEADERS:
         return None
-    return (Head(method, target, "1.1", headers), data[-size:] if size else b"")
+    return Head(method, target, "1.1", headers, data[end + len(_END) :])
 
 
 @lru_cache(maxsize=1024)

@@ -20,9 +20,8 @@ from msgspec import structs
 
 from skipmq import errors, limits
 from skipmq.protocol import Request, Response, encode_error
-from skipmq.server import head
 from skipmq.server.answer import BODY_INCOMPLETE, BODY_TOO_LONG
-from skipmq.server.head import HEADERS, Head, Headers
+from skipmq.server.head import HEADERS, Head, Headers, plain
 
 # The limit in bytes of the target, and of all headers or trailers; and the bytes that each header
 # counts in addition to its own.
@@ -147,16 +146,12 @@ class Reader:
     def read_plain(self, data: bytes) -> Received | None:
         """Return the request in these bytes if it is a plain one; others are for `feed`."""
         # Bodies of this size are not counted, and all routes take them.
-        plain = head.plain(data, SMALL_BYTES) if self.state == "idle" else None
-        if plain is None:
+        if self.state != "idle" or (found := plain(data, SMALL_BYTES)) is None:
             return None
         try:
-            route = self._find_route(plain[0])
+            return Received(self._find_route(found), None, keep_alive=True)
         except Refused as refusal:
             return self._refused(refusal.status)
-        if route.refused is None:
-            route.request.body = plain[1]
-        return Received(route, None, keep_alive=True)
 
     def turn(self, data: bytes | bytearray) -> int:
         """Return how many of these bytes to parse in one turn of the loop.

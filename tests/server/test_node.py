@@ -195,8 +195,8 @@ class Transactions(NoObserver):
     def __init__(self) -> None:
         self.number = 0
 
-    def observe(self, name: str, value: float, labels: Any = (), example: str = "") -> None:
-        del value, labels, example
+    def observe(self, name: str, value: float, labels: Any = ()) -> None:
+        del value, labels
         self.number += name == "transaction"
 
 

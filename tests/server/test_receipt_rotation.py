@@ -28,7 +28,7 @@ def hide(sqs: Any, queue: str, handle: str) -> str:
 
 def is_under(handle: str, key: bytes) -> bool:
     try:
-        return bool(receipts.decode(handle, [key], ARN))
+        return bool(receipts.seal((key,), ARN).decode(handle))
     except errors.ReceiptHandleIsInvalid:
         return False
 

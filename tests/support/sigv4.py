@@ -1,7 +1,6 @@
 """Requests that botocore has signed, as they arrive at a node."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -10,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from botocore.auth import SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from msgspec.structs import replace
 
 from skipmq.auth import policy_of, rights_for
 from skipmq.auth.keys import AccessKey, digest

@@ -13,7 +13,8 @@ import pytest
 from local_cluster.certificates import Authority
 from skipmq.protocol import Request, Response
 from skipmq.server.connection import PIPELINED_BYTES, Connection
-from skipmq.server.http import AHEAD, CLIENT_BYTES, Head, PendingBodies, Refused, Route
+from skipmq.server.head import Head
+from skipmq.server.http import AHEAD, CLIENT_BYTES, PendingBodies, Refused, Route
 from skipmq.server.listener import SPARE, Listener
 from support.certificates import Files
 from support.loop import eventually
@@ -45,7 +46,8 @@ class Shop:
         self.parsed += 1
         path = head.target.decode()
         return Route(
-            Request(head.method, path, head.headers, "", b"", "http://a", "", "client"), self.answer
+            Request(head.method, path, head.headers, "", head.body, "http://a", "", "client"),
+            self.answer,
         )
 
     def spare_route(self, connection: Connection, head: Head) -> Route:

@@ -1,28 +1,30 @@
 import pytest
 
 from skipmq.config.settings import Settings
-from skipmq.server.proxies import Origin, Proxies
+from skipmq.server.proxies import Forwarded, Proxies
 
 PROXY = "10.0.0.5"
 
 
-def origin(peer: str = PROXY, networks: str = "10.0.0.0/24 2001:db8::/32", **sent: str) -> Origin:
+def forwarded(
+    peer: str = PROXY, networks: str = "10.0.0.0/24 2001:db8::/32", **sent: str
+) -> Forwarded:
     headers = {f"x-forwarded-{name}": value for name, value in sent.items()}
-    return Proxies(Settings(trusted_proxies=networks).proxies).origin(
+    return Proxies(Settings(trusted_proxies=networks).proxies).forwarded(
         peer, "http", "node:9324", lambda name: headers.get(name, "")
     )
 
 
 def test_believed_proxy_says_whence_a_request_came() -> None:
-    found = origin(**{"for": "192.0.2.7", "proto": "https", "host": "sqs.example.com"})
+    found = forwarded(**{"for": "192.0.2.7", "proto": "https", "host": "sqs.example.com"})
 
-    assert found == Origin("192.0.2.7", "https", "sqs.example.com")
-    assert origin() == Origin(PROXY, "http", "node:9324")
+    assert found == Forwarded("192.0.2.7", "https", "sqs.example.com")
+    assert forwarded() == Forwarded(PROXY, "http", "node:9324")
 
 
 def test_addresses_of_ipv4_on_a_socket_of_ipv6_are_plain() -> None:
-    assert origin("::ffff:192.0.2.7").client == "192.0.2.7"
-    assert origin(f"::ffff:{PROXY}", **{"for": "192.0.2.7"}).client == "192.0.2.7"
+    assert forwarded("::ffff:192.0.2.7").client == "192.0.2.7"
+    assert forwarded(f"::ffff:{PROXY}", **{"for": "192.0.2.7"}).client == "192.0.2.7"
 
 
 @pytest.mark.parametrize(
@@ -37,19 +39,19 @@ def test_addresses_of_ipv4_on_a_socket_of_ipv6_are_plain() -> None:
     ],
 )
 def test_an_address_has_one_form(written: str, client: str) -> None:
-    assert origin(**{"for": written}).client == client
-    assert origin(**{"for": f"198.51.100.1, {written}, ::ffff:10.0.0.6"}).client == client
+    assert forwarded(**{"for": written}).client == client
+    assert forwarded(**{"for": f"198.51.100.1, {written}, ::ffff:10.0.0.6"}).client == client
     if "[" not in written:
-        assert origin(written).client == client
-        assert origin(PROXY, "::ffff:10.0.0.0/120", **{"for": written}).client == client
+        assert forwarded(written).client == client
+        assert forwarded(PROXY, "::ffff:10.0.0.0/120", **{"for": written}).client == client
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.7", "11.0.0.5", "", "unix"])
 def test_others_are_not_believed(peer: str) -> None:
-    found = origin(peer, **{"for": "10.0.0.1", "proto": "https", "host": "sqs.example.com"})
+    found = forwarded(peer, **{"for": "10.0.0.1", "proto": "https", "host": "sqs.example.com"})
 
-    assert found == Origin(peer, "http", "node:9324")
-    assert origin(networks="", **{"for": "192.0.2.7"}).client == PROXY
+    assert found == Forwarded(peer, "http", "node:9324")
+    assert forwarded(networks="", **{"for": "192.0.2.7"}).client == PROXY
 
 
 @pytest.mark.parametrize(
@@ -74,11 +76,11 @@ def test_others_are_not_believed(peer: str) -> None:
     ],
 )
 def test_client_is_the_last_that_no_believed_proxy_is(addresses: str, client: str) -> None:
-    assert origin(**{"for": addresses}).client == client
+    assert forwarded(**{"for": addresses}).client == client
 
 
 @pytest.mark.parametrize(
     ("proto", "scheme"), [("https", "https"), ("HTTP, https", "https"), ("gopher", "http")]
 )
 def test_scheme_is_one_of_two(proto: str, scheme: str) -> None:
-    assert origin(proto=proto).scheme == scheme
+    assert forwarded(proto=proto).scheme == scheme

@@ -7,6 +7,7 @@ that a queue's policy cannot grant to other accounts).
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
@@ -33,7 +34,7 @@ SHARED = frozenset(
 _SOURCES = 1_000
 
 # A function that returns the permissions that a call needs.
-Needs: TypeAlias = Callable[[Call], list[Need]]
+Needs: TypeAlias = Callable[[Call], Sequence[Need]]
 
 
 async def check(node: Node, call: Call) -> Queue | None:
@@ -162,11 +163,18 @@ def _context(call: Call) -> dict[str, str]:
 def queue_needs(*permissions: str) -> Needs:
     """Return the needs of an action on the queue of QueueUrl."""
 
-    def needs(call: Call) -> list[Need]:
-        name = checks.queue_name(call.parameters.QueueUrl, call.identity)
-        return [Need(each, name) for each in permissions]
+    def needs(call: Call) -> Sequence[Need]:
+        url, identity = call.parameters.QueueUrl, call.identity
+        find = _needs if len(url) <= checks.LONGEST_CACHED else _needs.__wrapped__
+        return find(url, identity.account, identity.region, permissions)
 
     return needs
+
+
+@lru_cache(maxsize=10_000)
+def _needs(url: str, account: str, region: str, permissions: tuple[str, ...]) -> Sequence[Need]:
+    name = checks.queue_at(url, account, region)
+    return tuple(Need(each, name) for each in permissions)
 
 
 def account_needs(permission: str) -> Needs:
@@ -224,7 +232,7 @@ def task_start_needs(call: Call) -> list[Need]:
     """Return the needs of StartMessageTask; a filter reveals what PeekMessages would."""
     kind, destination = call.parameters.Kind, call.parameters.DestinationQueueUrl
     takes = () if kind == "copy" else ("ReceiveMessage", "DeleteMessage")
-    needs = queue_needs("StartMessageMoveTask", "PeekMessages", *takes)(call)
+    needs = [*queue_needs("StartMessageMoveTask", "PeekMessages", *takes)(call)]
     if destination is not None:
         needs.append(Need("SendMessage", checks.queue_name(destination, call.identity)))
     return needs

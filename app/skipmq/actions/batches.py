@@ -17,7 +17,7 @@ async def send_message_batch(
     entries = call.parameters.Entries
     checks.batch(entries, "SendMessageBatchRequestEntry")
     checks.batch_values(entries)
-    sizes = [messages.size(entry) for entry in entries]
+    sizes = [*map(messages.size, entries)]
     size = sum(sizes)
     if size > limits.BATCH_BYTES:
         raise errors.BatchRequestTooLong(
@@ -34,7 +34,8 @@ async def send_message_batch(
     for entry, size in zip(entries, sizes, strict=True):
         try:
             message = messages.outgoing(entry, queue, trace)
-            messages.check_size(size, limit, "cannot be validated")
+            if size > limit:
+                raise messages.too_long(limit, "cannot be validated")
         except errors.MissingRequiredParameterException as error:
             failed.append(_failed(entry, errors.InvalidParameterValueException(error.message)))
         except errors.SqsError as error:
@@ -44,9 +45,11 @@ async def send_message_batch(
             accepted_messages.append(message)
     if not accepted:
         return _answer([], failed)
-    stored = await messages.store(node, call, queue, accepted_messages)
+    sender = call.identity.sender
+    stored = await node.messages(queue).send(queue, accepted_messages, sender, call.deadline)
+    node.sent(queue, len(accepted))
     succeeded = [
-        {"Id": entry.Id, **messages.answer(entry, each)}
+        messages.answer(entry, each, {"Id": entry.Id})
         for entry, each in zip(accepted, stored, strict=True)
     ]
     return _answer(succeeded, failed)
@@ -88,6 +91,8 @@ def _check_fifo(entries: Sequence[messages.Outgoing], queue: Queue) -> None:
 def _each(
     entries: Sequence[checks.Entry], failures: Sequence[errors.SqsError | None]
 ) -> dict[str, Any]:
+    if failures.count(None) == len(failures):
+        return {"Successful": [{"Id": entry.Id} for entry in entries]}
     each = [*zip(entries, failures, strict=True)]
     return _answer(
         [{"Id": entry.Id} for entry, failure in each if failure is None],

@@ -6,7 +6,6 @@ Source: SQS API Reference and the SQS Developer Guide's quotas.
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from skipmq import errors, limits
@@ -26,7 +25,7 @@ _QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 _QUEUE_URL = re.compile(r"(?:[a-z]+://[^/]*)?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
 # The longest URL that is parsed, and the longest that is cached.
-_LONGEST_URL, _LONGEST_CACHED = 2_000, 400
+_LONGEST_URL, LONGEST_CACHED = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _IDENTIFIER = re.compile(r"[!-~]{1,128}")
@@ -73,14 +72,13 @@ def queue_name(url: str, identity: Identity) -> QueueName:
 
     A name alone is one of the caller's queues. Raises errors.QueueDoesNotExist.
     """
+    return queue_at(url, identity.account, identity.region)
+
+
+def queue_at(url: str, own_account: str, region: str) -> QueueName:
+    """Return the queue that a URL names, as queue_name does."""
     if len(url) > _LONGEST_URL:
         raise errors.QueueDoesNotExist
-    parse = _queue_name if len(url) <= _LONGEST_CACHED else _queue_name.__wrapped__
-    return parse(url, identity.account, identity.region)
-
-
-@lru_cache(maxsize=10_000)
-def _queue_name(url: str, own_account: str, region: str) -> QueueName:
     if _ANY_QUEUE_NAME.fullmatch(url):
         return QueueName(own_account, region, url)
     match = _QUEUE_URL.fullmatch(url)
@@ -169,15 +167,18 @@ def fifo_only(value: object, parameter: str) -> None:
         raise invalid(value, parameter, reason)
 
 
-def characters(
-    text: str, error: type[errors.SqsError] = errors.InvalidParameterValueException
-) -> None:
-    """Raise `error` if a text has characters that XML 1.0 excludes."""
+def characters(text: str) -> None:
+    """Check that a text has no characters that XML 1.0 excludes."""
     if limits.forbidden_character(text) is not None:
-        raise error(
-            "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
-            " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
-        )
+        raise forbidden_character(errors.InvalidParameterValueException)
+
+
+def forbidden_character(error: type[errors.SqsError]) -> errors.SqsError:
+    """Return the error, of this type, for a text with characters that XML 1.0 excludes."""
+    return error(
+        "Invalid characters found. Valid unicode characters are #x9 | #xA | #xD |"
+        " #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF"
+    )
 
 
 def batch(entries: Sequence[Entry], entry: str) -> None:
@@ -189,9 +190,12 @@ def batch(entries: Sequence[Entry], entry: str) -> None:
             f"Maximum number of entries per request are {limits.BATCH_ENTRIES}."
             f" You have sent {len(entries)}."
         )
+    ids = [each.Id for each in entries]
+    # Of most batches all ids are valid, and none is there twice.
+    if len({*ids}) == len(ids) and all(map(_ENTRY_ID.fullmatch, ids)):
+        return
     seen: set[str] = set()
-    for each in entries:
-        id_ = each.Id
+    for id_ in ids:
         if not _ENTRY_ID.fullmatch(id_):
             raise errors.InvalidBatchEntryId
         if id_ in seen:

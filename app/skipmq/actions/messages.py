@@ -30,10 +30,14 @@ async def send_message(
     node: Node, call: Call[requests.SendMessage], queue: Queue
 ) -> dict[str, Any]:
     """Store a message."""
-    message = outgoing(call.parameters, queue, trace_header(node, call))
-    check_size(size(call.parameters), queue.attributes.maximum_message_size, "are invalid")
-    (stored,) = await store(node, call, queue, [message])
-    return answer(call.parameters, stored)
+    parameters, limit = call.parameters, queue.attributes.maximum_message_size
+    message = outgoing(parameters, queue, trace_header(node, call))
+    if size(parameters) > limit:
+        raise too_long(limit, "are invalid")
+    sender = call.identity.sender
+    (stored,) = await node.messages(queue).send(queue, [message], sender, call.deadline)
+    node.sent(queue, 1)
+    return answer(parameters, stored, {})
 
 
 async def delete_message(node: Node, call: Call[requests.DeleteMessage], queue: Queue) -> None:
@@ -53,14 +57,15 @@ async def delete(
     outcomes = await node.messages(queue).delete(queue, decoded, call.deadline)
     consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request.client)
     consumer.add_deleted(len(good))
-    for place, outcome in zip(good, outcomes, strict=True):
-        if outcome == "expired":
-            handle = entries[place].ReceiptHandle
-            failures[place] = checks.invalid(
-                handle, "ReceiptHandle", "The receipt handle has expired."
-            )
-        elif outcome == "held":
-            failures[place] = errors.Locked()
+    if outcomes.count("deleted") < len(outcomes):
+        for place, outcome in zip(good, outcomes, strict=True):
+            if outcome == "expired":
+                handle = entries[place].ReceiptHandle
+                failures[place] = checks.invalid(
+                    handle, "ReceiptHandle", "The receipt handle has expired."
+                )
+            elif outcome == "held":
+                failures[place] = errors.Locked()
     if queue.fifo:
         # The next messages of their groups may be visible.
         node.sent(queue, len(good))
@@ -121,7 +126,8 @@ def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessag
     body, attributes = entry.MessageBody, entry.MessageAttributes
     if not body:
         raise checks.missing("MessageBody")
-    checks.characters(body, errors.InvalidMessageContents)
+    if limits.forbidden_character(body) is not None:
+        raise checks.forbidden_character(errors.InvalidMessageContents)
     if attributes:
         checks.message_attributes(attributes)
     if entry.DelaySeconds is not None:
@@ -132,13 +138,18 @@ def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessag
         trace = checks.trace_header(entry.MessageSystemAttributes)
     if queue.attributes.body_schema_mode == "enforce":
         _check_schema(body, queue.attributes.body_schema)
+    deduplication_id: str | None = None
+    if queue.fifo:
+        deduplication_id = _deduplication_id(entry, queue)
+    elif entry.MessageDeduplicationId is not None:
+        checks.fifo_only(entry.MessageDeduplicationId, "MessageDeduplicationId")
     return OutgoingMessage(
         new_uuid(),
         body,
         msgspec.json.encode(attributes).decode() if attributes else None,
         entry.DelaySeconds,
         entry.MessageGroupId,
-        _deduplication_id(entry, queue),
+        deduplication_id,
         trace,
     )
 
@@ -149,13 +160,9 @@ def _check_schema(body: str, schema: str) -> None:
         raise errors.InvalidMessageContents(f"The body does not fit the queue's schema: {problem}.")
 
 
-def _deduplication_id(entry: Outgoing, queue: Queue) -> str | None:
-    """Return a message's deduplication id; check the parameters that depend on the queue's type."""
+def _deduplication_id(entry: Outgoing, queue: Queue) -> str:
+    """Return the deduplication id of a message for a FIFO queue; check what such queues need."""
     given: str | None = entry.MessageDeduplicationId
-    if not queue.fifo:
-        if given is not None:
-            checks.fifo_only(given, "MessageDeduplicationId")
-        return None
     checks.identifier(given, "MessageDeduplicationId")
     if entry.DelaySeconds:
         checks.fifo_only(entry.DelaySeconds, "DelaySeconds")
@@ -175,26 +182,15 @@ def check_fifo(entry: Outgoing, queue: Queue) -> None:
         )
 
 
-async def store(
-    node: Node, call: Call, queue: Queue, messages: Sequence[OutgoingMessage]
-) -> list[StoredMessage]:
-    """Store checked messages and wake waiting receivers."""
-    stored = await node.messages(queue).send(queue, messages, call.identity.sender, call.deadline)
-    node.sent(queue, len(messages))
-    return stored
-
-
 def shown_number(sequence_number: int) -> str:
     """Return a sequence number as twenty digits, so that texts sort like numbers."""
     return str(_SEQUENCE_BASE + sequence_number)
 
 
-def answer(entry: Outgoing, stored: StoredMessage) -> dict[str, Any]:
-    """Return the answer to the sender of a message."""
-    result = {
-        "MessageId": stored.message_id,
-        "MD5OfMessageBody": digest.body_md5(entry.MessageBody),
-    }
+def answer(entry: Outgoing, stored: StoredMessage, result: dict[str, Any]) -> dict[str, Any]:
+    """Add to the result for the sender of a message what was stored, and return it."""
+    result["MessageId"] = stored.message_id
+    result["MD5OfMessageBody"] = digest.body_md5(entry.MessageBody)
     if attributes := entry.MessageAttributes:
         result["MD5OfMessageAttributes"] = digest.attributes_md5(attributes)
     if system_attributes := entry.MessageSystemAttributes:
@@ -219,12 +215,11 @@ def size(entry: Outgoing) -> int:
     return bytes_
 
 
-def check_size(size_: int, limit: int, failure: str) -> None:
-    """Check a message's size in bytes against its queue's MaximumMessageSize."""
-    if size_ > limit:
-        raise errors.InvalidParameterValueException(
-            f"One or more parameters {failure}. Reason: Message must be shorter than {limit} bytes."
-        )
+def too_long(limit: int, failure: str) -> errors.SqsError:
+    """Return the error for a message beyond its queue's MaximumMessageSize in bytes."""
+    return errors.InvalidParameterValueException(
+        f"One or more parameters {failure}. Reason: Message must be shorter than {limit} bytes."
+    )
 
 
 def _decoded(
@@ -237,16 +232,16 @@ def _decoded(
     failures: list[errors.SqsError | None] = [None] * len(entries)
     good: list[int] = []
     decoded: list[receipts.Receipt] = []
+    decode = receipts.seal(node.receipt_keys.accepted, name.arn).decode
     for place, entry in enumerate(entries):
         try:
             if check is not None:
                 check(entry)
-            decoded.append(
-                receipts.decode(entry.ReceiptHandle, node.receipt_keys.accepted, name.arn)
-            )
-            good.append(place)
+            decoded.append(decode(entry.ReceiptHandle))
         except errors.SqsError as error:
             failures[place] = error
+        else:
+            good.append(place)
     return failures, good, decoded
 
 

@@ -14,7 +14,6 @@ from skipmq.model import (
     AttributeValue,
     PeekedMessage,
     Queue,
-    QueueName,
     ReceivedMessage,
     Reception,
     Recipient,
@@ -74,7 +73,8 @@ async def receive_message(
     node.activity.note(queue.id, received)
     if node.tracing is not None:
         node.tracing.link(message.trace_header for message in reception.messages)
-    messages = [_shown(node, queue.name, m, system, parameters) for m in reception.messages]
+    seal = receipts.seal((node.receipt_keys.current,), queue.name.arn)
+    messages = [_shown(seal, each, system, parameters) for each in reception.messages]
     return {"Messages": messages} if messages else {}
 
 
@@ -171,20 +171,17 @@ def _system_names(parameters: requests.ReceiveMessage) -> list[str]:
 
 
 def _shown(
-    node: Node,
-    name: QueueName,
+    seal: receipts.Seal,
     message: ReceivedMessage,
     system: list[str],
     parameters: requests.ReceiveMessage,
 ) -> dict[str, Any]:
-    receipt = receipts.Receipt(
-        message.id, message.receive_count, message.received_at, message.message_id
-    )
+    id_, body = message.message_id, message.body
     result: dict[str, Any] = {
-        "MessageId": message.message_id,
-        "ReceiptHandle": receipts.encode(receipt, node.receipt_keys.current, name.arn),
-        "MD5OfBody": digest.body_md5(message.body),
-        "Body": message.body,
+        "MessageId": id_,
+        "ReceiptHandle": seal.encode(message.id, message.receive_count, message.received_at, id_),
+        "MD5OfBody": digest.body_md5(body),
+        "Body": body,
     }
     if system:
         values = {attribute: SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}

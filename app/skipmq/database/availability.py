@@ -28,10 +28,13 @@ class Observer(Protocol):
     def forget(self, state: str) -> None:
         """Remove all values of a gauge."""
 
-    def observe(
-        self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
-    ) -> None:
+    def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Add a value to a histogram."""
+
+    def answered(
+        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
+    ) -> None:
+        """Add a request, with the bytes of its body and of its answer's."""
 
 
 class NoObserver:
@@ -46,8 +49,11 @@ class NoObserver:
     def forget(self, state: str) -> None:
         """Do nothing."""
 
-    def observe(
-        self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
+    def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
+        """Do nothing."""
+
+    def answered(
+        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
     ) -> None:
         """Do nothing."""
 

@@ -107,6 +107,10 @@ class Connection:
         self._socket.register(self._descriptor, select.POLLIN)
         self._result: asyncio.Future[pq.abc.PGresult] | None = None
         self._results: list[pq.abc.PGresult] = []
+        # The seconds of the running statement, and the time of the loop at which they are over. The
+        # timer stays set from statement to statement: to set one for each costs more.
+        self._seconds = self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         # The column loaders of each statement that has run.
         self._transformers: dict[Statement, Any] = {}
         self._prepared: set[Statement] = set()
@@ -212,7 +216,9 @@ class Connection:
 
     async def _ask(self, seconds: float, send: Any, *arguments: Any) -> pq.abc.PGresult:
         self._result = self._loop.create_future()
-        timer = self._loop.call_later(seconds, self._time_out, seconds)
+        self._seconds, self._due = seconds, self._loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._due:
+            self._set_timer()
         try:
             send(*arguments)
             self._flush()
@@ -225,7 +231,6 @@ class Connection:
             self._break()
             raise
         finally:
-            timer.cancel()
             self._result = None
         if result.status not in _DONE:
             if self._pgconn.status == pq.ConnStatus.BAD:
@@ -255,14 +260,15 @@ class Connection:
             self._fail(error)
             return
         if is_complete:
+            results, self._results = self._results, []
             if self._result is not None and not self._result.done():
-                self._result.set_result(_first_error(self._results) or self._results[0])
-            self._results.clear()
+                self._result.set_result(_first_error(results) or results[0])
 
     def _take_results(self) -> bool:
         """Collect the results read so far; return whether ReadyForQuery has ended the answer."""
-        while not self._pgconn.is_busy():
-            result = self._pgconn.get_result()
+        pgconn = self._pgconn
+        while not pgconn.is_busy():
+            result = pgconn.get_result()
             if result is None:
                 return bool(self._results)
             self._results.append(result)
@@ -281,12 +287,28 @@ class Connection:
             else:
                 self._result.set_exception(error)
 
-    def _time_out(self, seconds: float) -> None:
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(self._due, self._time_out)
+
+    def _time_out(self) -> None:
+        """Fail the running statement if it is due; a later one has moved the time."""
+        self._timer = None
+        if self._result is None or self._result.done():
+            return
+        if self._loop.time() < self._due:
+            self._set_timer()
+            return
         self.timed_out = True
-        self._fail(psycopg.OperationalError(f"the server did not answer within {seconds:g} s"))
+        error = f"the server did not answer within {self._seconds:g} s"
+        self._fail(psycopg.OperationalError(error))
 
     def _break(self) -> None:
         self.broken = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._descriptor >= 0:
             self._loop.remove_reader(self._descriptor)
             self._loop.remove_writer(self._descriptor)

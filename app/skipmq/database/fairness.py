@@ -35,9 +35,7 @@ class FairSemaphore:
 
         Raises errors.ServiceUnavailable when none becomes free in time.
         """
-        # While a permit is free, only tenants that hold their share wait.
-        if self._free and self._held.get(tenant, 0) < self._share:
-            self._take(tenant)
+        if self.take(tenant):
             return
         granted = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append(granted)
@@ -55,12 +53,22 @@ class FairSemaphore:
                 self.release(tenant)
             raise
 
+    def take(self, tenant: Tenant) -> bool:
+        """Take a permit, which the caller must release, if one is free; return whether it is."""
+        held = self._held.get(tenant, 0)
+        # While a permit is free, only tenants that hold their share wait.
+        if not self._free or held >= self._share:
+            return False
+        self._free -= 1
+        self._held[tenant] = held + 1
+        return True
+
     def release(self, tenant: Tenant) -> None:
         """Return a permit, and grant it to a waiting tenant."""
         self._free += 1
-        self._held[tenant] -= 1
-        if not self._held[tenant]:
-            del self._held[tenant]
+        held = self._held.pop(tenant) - 1
+        if held:
+            self._held[tenant] = held
         while self._free and self._waiting and self._grant():
             pass
 
@@ -87,7 +95,7 @@ class FairSemaphore:
         tenant = next(below, _NO_TENANT)
         if tenant is _NO_TENANT:
             return False
-        self._take(tenant)
+        self.take(tenant)
         waiting = self._waiting.pop(tenant)
         granted = waiting.popleft()
         if waiting:  # Move the tenant to the end of the round.
@@ -95,7 +103,3 @@ class FairSemaphore:
         if not granted.done():
             granted.set_result(None)
         return True
-
-    def _take(self, tenant: Tenant) -> None:
-        self._free -= 1
-        self._held[tenant] = self._held.get(tenant, 0) + 1

@@ -318,11 +318,14 @@ class PartitionObserver:
     def forget(self, state: str) -> None:
         """Do nothing: other gauges are the router's."""
 
-    def observe(
-        self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
-    ) -> None:
+    def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Add a value to a histogram."""
-        self._observer.observe(event, value, labels, request_id)
+        self._observer.observe(event, value, labels)
+
+    def answered(
+        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
+    ) -> None:
+        """Do nothing: a partition answers no requests."""
 
 
 def chosen(account: str, region: str, name: str, partitions: int) -> int:

@@ -262,9 +262,10 @@ class Pool:
         Raises _Unavailable, or psycopg.Error when the server rejects the statement.
         """
         is_search = isinstance(statement, Search)
-        began = perf_counter()
-        await self._permits.acquire(tenant)
-        permitted = perf_counter()
+        began = permitted = perf_counter()
+        if not self._permits.take(tenant):
+            await self._permits.acquire(tenant)
+            permitted = perf_counter()
         borrowed: Connection | None = None
         try:
             if self.availability.is_unavailable or (durable and self.standbys.is_unavailable):

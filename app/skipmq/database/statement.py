@@ -22,8 +22,8 @@ EPOCH = 946_684_800_000_000
 _NULL = b"\xff\xff\xff\xff"
 _INT4_BYTES, _INT8_BYTES = 4, 8
 _INT4_OID, INT8_OID, _TEXT_OID, _UUID_OID, TIME_OID = 23, 20, 25, 2950, 1184
-_INT8 = Struct(">q")
-_LENGTH, _TIME_ELEMENT = Struct(">i"), Struct(">iq")
+_INT4, _INT8 = Struct(">i"), Struct(">q")
+_TIME_ELEMENT = Struct(">iq")
 
 
 class Kind(NamedTuple):
@@ -66,7 +66,7 @@ def _texts(values: Sequence[str | None]) -> bytes:
         if each is None:
             parts.append(_NULL)
         else:
-            parts += (_LENGTH.pack(len(each)), each)
+            parts += (_INT4.pack(len(each)), each)
     return b"".join(parts)
 
 
@@ -103,7 +103,7 @@ def _head(oid: int, length: int, *, has_nulls: bool) -> bytes:
 
 
 BOOLEAN = Kind(16, BINARY, lambda value: b"\1" if value else b"\0")
-INTEGER = Kind(_INT4_OID, BINARY, lambda value: pack(">i", value))
+INTEGER = Kind(_INT4_OID, BINARY, _INT4.pack)
 BIGINT = Kind(INT8_OID, BINARY, _INT8.pack)
 TEXT = Kind(_TEXT_OID, BINARY, _text)
 BYTES = Kind(17, BINARY, bytes)

@@ -5,13 +5,13 @@ and a keyed digest of these and the queue's ARN: it cannot be forged or used on 
 server that lost committed messages assigns the numbers of their rows again, but not their ids.
 """
 
-from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable
 from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 from struct import Struct
+from struct import error as StructError  # noqa: N812 - it is a class.
 
 import msgspec
 
@@ -20,6 +20,7 @@ from skipmq import errors
 _PAYLOAD = Struct(">BqiQ16s")
 _VERSION = 2
 _MAC_BYTES = 12
+_SEALED = Struct(f"{_PAYLOAD.format}{_MAC_BYTES}s")
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
@@ -32,42 +33,50 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     message_id: str
 
 
-def encode(receipt: Receipt, key: bytes, queue: str) -> str:
-    """Return the handle of a receipt on a queue (its ARN)."""
-    message_id = bytes.fromhex(receipt.message_id.replace("-", ""))
-    payload = _PAYLOAD.pack(
-        _VERSION, receipt.message, receipt.receive_count, receipt.received_at, message_id
-    )
-    return b2a_base64(payload + _mac(payload, key, queue), newline=False).decode()
+class Seal:
+    """The keys of a queue's handles, of which the first signs."""
+
+    __slots__ = ("_keyed", "_queue")
+
+    def __init__(self, keys: Iterable[bytes], queue: str) -> None:
+        # A copy of a digest with the key costs less than a new one.
+        self._keyed = [blake2b(digest_size=_MAC_BYTES, key=key) for key in keys]
+        self._queue = queue.encode()
+
+    def encode(self, message: int, receive_count: int, received_at: int, message_id: str) -> str:
+        """Return the handle of a receive, with what its Receipt has."""
+        id_ = bytes.fromhex(message_id.replace("-", ""))
+        payload = _PAYLOAD.pack(_VERSION, message, receive_count, received_at, id_)
+        mac = self._keyed[0].copy()
+        mac.update(payload + self._queue)
+        return b2a_base64(payload + mac.digest(), newline=False).decode()
+
+    def decode(self, handle: str) -> Receipt:
+        """Return the receipt in a handle.
+
+        Raises errors.ReceiptHandleIsInvalid if it was not issued for this queue.
+        """
+        try:
+            content = a2b_base64(handle, strict_mode=True)
+            _, message, receive_count, received_at, id_, sent = _SEALED.unpack(content)
+        except (ValueError, StructError):
+            raise _invalid(handle) from None
+        signed = content[:-_MAC_BYTES] + self._queue
+        for keyed in self._keyed:
+            mac = keyed.copy()
+            mac.update(signed)
+            if compare_digest(sent, mac.digest()):
+                return Receipt(message, receive_count, received_at, id_.hex())
+        raise _invalid(handle)
 
 
-def decode(handle: str, keys: Iterable[bytes], queue: str) -> Receipt:
-    """Return the receipt in a handle that was signed with one of `keys`.
+@lru_cache(maxsize=1024)
+def seal(keys: tuple[bytes, ...], queue: str) -> Seal:
+    """Return the seal of a queue (its ARN) with these keys."""
+    return Seal(keys, queue)
 
-    Raises errors.ReceiptHandleIsInvalid if it was not issued for this queue.
-    """
-    try:
-        content = a2b_base64(handle, strict_mode=True)
-    except (Base64Error, ValueError):
-        content = b""
-    if len(content) == _PAYLOAD.size + _MAC_BYTES:
-        payload, mac = content[: _PAYLOAD.size], content[_PAYLOAD.size :]
-        for key in keys:
-            if compare_digest(mac, _mac(payload, key, queue)):
-                _, message, receive_count, received_at, message_id = _PAYLOAD.unpack(payload)
-                return Receipt(message, receive_count, received_at, message_id.hex())
-    raise errors.ReceiptHandleIsInvalid(
+
+def _invalid(handle: str) -> errors.SqsError:
+    return errors.ReceiptHandleIsInvalid(
         f'The input receipt handle "{errors.shown(handle)}" is not a valid receipt handle.'
     )
-
-
-def _mac(payload: bytes, key: bytes, queue: str) -> bytes:
-    keyed = _keyed(key).copy()
-    keyed.update(payload + queue.encode())
-    return keyed.digest()
-
-
-@lru_cache(maxsize=64)
-def _keyed(key: bytes) -> blake2b:
-    """Return a digest with the key, of which a copy costs less than a new one."""
-    return blake2b(digest_size=_MAC_BYTES, key=key)

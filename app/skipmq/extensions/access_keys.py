@@ -1,9 +1,9 @@
 """Beyond SQS: the access keys of an account, and what one of them may do."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from skipmq import errors
 from skipmq.actions import access, checks
@@ -62,7 +62,7 @@ async def get_access_key_rights(
         offset=offset,
         deadline=call.deadline,
     )
-    asked = replace(call, identity=identity) if identity is not None else None
+    asked = structs.replace(call, identity=identity) if identity is not None else None
 
     def granted(names: tuple[str, ...], queue: str, policy: str) -> list[str]:
         name = QueueName(caller.account, caller.region, queue)

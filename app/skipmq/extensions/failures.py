@@ -23,7 +23,8 @@ async def fail_message(
             "FailureReason must have a character other than spaces, and no NUL."
         )
     checks.visibility_timeout(parameters.VisibilityTimeout)
-    receipt = receipts.decode(parameters.ReceiptHandle, node.receipt_keys.accepted, queue.name.arn)
+    seal = receipts.seal(node.receipt_keys.accepted, queue.name.arn)
+    receipt = seal.decode(parameters.ReceiptHandle)
     if not await node.inspection.record_failure(
         queue,
         Reference(receipt.message, receipt.message_id),

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 import msgspec
@@ -38,12 +37,12 @@ class Headers(Protocol):
 WatchClient = Callable[[Callable[[], None]], Callable[[], None]]
 
 
-@dataclass(slots=True)
-class Request:
+class Request(msgspec.Struct, eq=False):
     """An HTTP request before it is decoded.
 
     `query` is the raw query string without the question mark, `base_url` the scheme and host that
-    the client used, without a trailing slash.
+    the client used, without a trailing slash; `refusal` says why it may be from a page of another
+    site, or is empty.
     """
 
     method: str
@@ -56,8 +55,9 @@ class Request:
     # The client's address.
     client: str = ""
     watch_client: WatchClient | None = None
+    refusal: str = ""
     # Whether the request, and so its response, uses the AWS JSON protocol.
-    is_json: bool = field(init=False)
+    is_json: bool = False
 
     def __post_init__(self) -> None:
         self.is_json = self.headers.get("x-amz-target") is not None or _is_json(
@@ -65,8 +65,7 @@ class Request:
         )
 
 
-@dataclass(slots=True)
-class Call(Generic[T_co]):
+class Call(msgspec.Struct, Generic[T_co], eq=False):
     """An SQS action with its parameters, an instance of the action's class.
 
     Members that were not sent are None. The server sets the other attributes: `deadline` is the

@@ -3,19 +3,21 @@
 import asyncio
 import re
 from functools import lru_cache, partial
-from time import perf_counter
+from time import monotonic
 from typing import Any
+
+import msgspec
 
 from skipmq import auth, errors, limits, protocol
 from skipmq.database import DatabaseError, monitor
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
-from skipmq.server import request_trace
+from skipmq.server import proxies, request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
 from skipmq.server.dispatch import EVERY, perform
-from skipmq.server.proxies import HeaderValues, Origin, Proxies
+from skipmq.server.proxies import Headers, Proxies
 from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog
 from skipmq.telemetry.logs import log
@@ -61,6 +63,17 @@ def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
     return None
 
 
+class Origin(msgspec.Struct, frozen=True, gc=False):
+    """Where a request is from: the client's address, and the scheme and host that it used.
+
+    `refusal` says why it may be from a page of another site, or is empty.
+    """
+
+    client: str
+    base_url: str
+    refusal: str
+
+
 class Broker:
     """A node behind its limits: admits, identifies, decodes, runs and encodes; for one loop."""
 
@@ -77,6 +90,7 @@ class Broker:
         self._browsers = None if settings.checks_signatures else Browsers(settings)
         self._checks_pages = self._browsers is not None if checks_pages is None else checks_pages
         self._proxies = Proxies(settings.proxies)
+        self._cached_origin = lru_cache(maxsize=1024)(self._find_origin)
         workers = settings.worker_count
         self._key_rate = _rate(settings.rate_limit_key, workers)
         queue_rate = _rate(settings.rate_limit_queue, workers)
@@ -87,26 +101,27 @@ class Broker:
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; errors are answers too."""
-        began = perf_counter()
-        tracing = self.node.tracing
-        span = None if tracing is None else request_trace.begin(tracing, request)
+        began = monotonic()
+        node = self.node
+        span = None if node.tracing is None else request_trace.begin(node.tracing, request)
         call: Call | None = None
         result: dict[str, Any] | None = None
         failure: errors.SqsError | None = None
         try:
             with self.admission:
-                self.node.check_open()
-                self.check_browser(request)
-                if self.node.keys is not None:
-                    identity = self.node.keys.identify(request)
+                node.check_open()
+                if request.refusal:
+                    self.check_browser(request)
+                if node.keys is not None:
+                    identity = node.keys.identify(request)
                 else:
                     authorization = request.headers.get("authorization")
                     identity = auth.identify(authorization, request.query, *self._own)
                 call = protocol.decode(request)
-                call.identity = identity
-                call.deadline = self.node.deadline()
-                self._check_caller(call)
-                result = await perform(self.node, call, self._admit)
+                call.identity, call.deadline = identity, began + node.settings.failover_wait
+                if request.method == "GET" or self._key_rate is not None:
+                    self._check_caller(call)
+                result = await perform(node, call, self._admit)
                 response = protocol.encode(call, result)
         except errors.SqsError as error:
             failure = error
@@ -119,7 +134,7 @@ class Broker:
                 call,
                 failure,
                 protocol.encode_error(request, failure),
-                perf_counter() - began,
+                monotonic() - began,
             )
             raise
         except Exception:
@@ -131,29 +146,16 @@ class Broker:
         finally:
             if call is not None and call.held is not None:
                 call.held.release()
-        seconds = perf_counter() - began
-        self._count(request, call, response, failure, seconds)
+        seconds = monotonic() - began
+        labels, waited = (_NO_ACTION, 0.0) if call is None else (_LABELS[call.action], call.waited)
+        sizes = len(request.body), len(response.body)
+        node.observer.answered(labels, seconds - waited, request.request_id, *sizes)
+        if failure is not None:
+            node.observer.count("request errors", (*labels, failure.code))
         self._log.note(request, call, failure, response, seconds)
         if span is not None:
             request_trace.end(span, request, call, result, failure, response)
         return response
-
-    def _count(
-        self,
-        request: Request,
-        call: Call | None,
-        response: Response,
-        failure: errors.SqsError | None,
-        seconds: float,
-    ) -> None:
-        observer = self.node.observer
-        action = _LABELS[call.action] if call is not None else _NO_ACTION
-        waited = call.waited if call is not None else 0.0
-        observer.observe("request", seconds - waited, action, request.request_id)
-        observer.count("request bytes", action, len(request.body))
-        observer.count("response bytes", action, len(response.body))
-        if failure is not None:
-            observer.count("request errors", (*action, failure.code))
 
     def show(self) -> None:
         """Pass the node's gauges to the observer."""
@@ -180,7 +182,7 @@ class Broker:
 
         Raises an errors.SqsError.
         """
-        began = perf_counter()
+        began = monotonic()
         failure: errors.SqsError | None = None
         try:
             with self.admission:
@@ -198,7 +200,7 @@ class Broker:
             failure = errors.InternalFailure()
             raise failure from None
         finally:
-            self._log.note(call.request, call, failure, None, perf_counter() - began)
+            self._log.note(call.request, call, failure, None, monotonic() - began)
 
     async def sign_in(self, request: Request, key_id: str, secret: str, region: str) -> Identity:
         """Return the identity of a key's id and secret; record the sign-in.
@@ -221,8 +223,8 @@ class Broker:
 
         Raises errors.AccessDenied.
         """
-        if self._browsers is not None and self._checks_pages:
-            self._browsers.check(request)
+        if request.refusal and self._checks_pages:
+            raise errors.AccessDenied(request.refusal)
 
     async def note_refusal(self, request: Request, error: errors.SqsError) -> None:
         """Record the refusal of a request that has no action."""
@@ -246,15 +248,37 @@ class Broker:
         for name in {need.queue.arn for need in call.needs or ()}:
             queue_rate.take(name)
 
-    def origin(self, peer: str, scheme: str, host: str | None, values: HeaderValues) -> Origin:
-        """Return the origin of a request, by the values of its headers if a proxy is trusted."""
-        return self._proxies.origin(peer, scheme, host, values)
+    def origin(self, peer: str, scheme: str, headers: Headers) -> Origin:
+        """Return where a request is from; headers of forwarding count if `peer` is trusted."""
+        get = headers.get
+        host, site, page = get("host"), get("sec-fetch-site"), get("origin")
+        if self._proxies.are_any:
+            forwarded = self._proxies.forwarded(peer, scheme, host, headers.joined)
+            given = forwarded.client, forwarded.scheme, forwarded.host, host
+        else:
+            given = peer, scheme, host, host
+        is_short = len(host or "") + len(given[2] or "") <= 2 * limits.HOST
+        if site is None and page is None and is_short:
+            return self._cached_origin(*given)
+        return self._find_origin(*given, site, page)
 
-    def base_url(self, scheme: str, host: str | None) -> str:
-        """Return the base of the URL that a client used, by its Host header if that is valid."""
-        settings = self.node.settings
-        found = _base_url(scheme, host) if host and len(host) <= limits.HOST else None
-        return found or f"{scheme}://{settings.host}:{settings.port}"
+    def _find_origin(  # noqa: PLR0913, PLR0917 - all that it depends on.
+        self,
+        peer: str,
+        scheme: str,
+        host: str | None,
+        sent: str | None,
+        site: str | None = None,
+        page: str | None = None,
+    ) -> Origin:
+        """Return the origin of a request; the last three are headers as they were sent."""
+        base_url = f"{scheme}://{self.node.settings.host}:{self.node.settings.port}"
+        if host is not None and len(host) <= limits.HOST and _HOST.fullmatch(host):
+            base_url = f"{scheme}://{host}"
+        refusal = ""
+        if self._browsers is not None:
+            refusal = self._browsers.refusal(sent, site, page, base_url)
+        return Origin(proxies.client(peer), base_url, refusal)
 
     async def health(self) -> tuple[int, dict[str, str]]:
         """Return the node's readiness as an HTTP status, with details."""
@@ -280,8 +304,3 @@ class Broker:
 def _rate(per_second: float, workers: int) -> Rate | None:
     """Return a worker's share of a node's rate limit, or None without a limit."""
     return Rate(per_second / workers) if per_second else None
-
-
-@lru_cache(maxsize=1024)
-def _base_url(scheme: str, host: str) -> str | None:
-    return f"{scheme}://{host}" if _HOST.fullmatch(host) else None

@@ -6,7 +6,6 @@ Forgery Prevention Cheat Sheet".
 """
 
 import socket
-from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
@@ -30,7 +29,6 @@ class Browsers:
         own = {name.lower() for name in names if name}
         below = tuple(name[1:] for name in own if name.startswith("*."))
 
-        @lru_cache(maxsize=1024)
         def is_own(host: str) -> bool:
             name = _name(host)
             is_label = "*" in own and name != "" and "." not in name
@@ -38,18 +36,16 @@ class Browsers:
 
         self._is_own = is_own
 
-    def check(self, request: Request) -> None:
-        """Check that a request is not from a page of another site; raise errors.AccessDenied."""
-        host = request.headers.get("host")
+    def refusal(self, host: str | None, site: str | None, origin: str | None, base_url: str) -> str:
+        """Return why a request with these headers may be from a page of another site, or ""."""
         if host is not None and (len(host) > limits.HOST or not self._is_own(host)):
-            raise errors.AccessDenied(
+            return (
                 f"The Host {errors.shown(host)} is not one of this node's names. Add it to"
                 " SKIPMQ_ALLOWED_HOSTS, or check signatures (SKIPMQ_AUTH=on)."
             )
-        site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
-        if site in _OWN_PAGES and (origin is None or origin.lower() == request.base_url.lower()):
-            return
-        raise errors.AccessDenied(
+        if site in _OWN_PAGES and (origin is None or origin.lower() == base_url.lower()):
+            return ""
+        return (
             "The request is from a page of another site, which a node that checks no signatures"
             " refuses (SKIPMQ_AUTH=on checks them)."
         )

@@ -7,8 +7,7 @@ the client to read an answer. Source: RFC 9112, section 9.
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache, partial
-from http import HTTPStatus
+from functools import partial
 from math import inf
 from typing import Protocol
 
@@ -16,7 +15,8 @@ from skipmq import errors
 from skipmq.delivery.budget import LARGE_BYTES, Budget
 from skipmq.protocol import Request, Response, encode_error
 from skipmq.server.answer import NODE_STOPS
-from skipmq.server.http import Head, PendingBodies, Reader, Received, Route
+from skipmq.server.head import Head, encoded
+from skipmq.server.http import PendingBodies, Reader, Received, Route
 from skipmq.telemetry.logs import log
 
 # Timeouts in seconds: of a head, between requests, and until the client closes its side too.
@@ -29,9 +29,6 @@ ANSWER_BYTES, ANSWER_SECONDS = 262_144, 20.0
 PIPELINED_BYTES = 65_536
 # The pieces in which an answer is passed to TLS.
 PIECE_BYTES = 65_536
-_BODILESS = (204, 304)
-# The header that keeps a connection open, by HTTP version.
-_KEPT = {"1.0": "connection: keep-alive\r\n"}
 
 
 class ConnectionDropped(Exception):  # noqa: N818 - nothing is wrong.
@@ -106,10 +103,12 @@ class Connection(asyncio.Protocol):
         """Parse bytes of requests, or keep them while a request is being answered."""
         if self._is_ending:
             return
-        if self._task is None:
-            self._feed(data)
-        else:
+        if self._task is not None:
             self._keep(data)
+        elif (plain := self._reader.read_plain(data)) is not None:
+            self._answer(plain)
+        else:
+            self._feed(data)
 
     def eof_received(self) -> bool:
         """End waiting receives, and answer the requests that the client has sent completely."""
@@ -254,32 +253,38 @@ class Connection(asyncio.Protocol):
 
     def _await_request(self) -> None:
         """Set the timeout of the reader's state, and send 100 Continue if the client expects it."""
-        seconds = {"idle": IDLE_SECONDS, "head": HEAD_SECONDS}.get(self._reader.state)
-        if seconds is not None and self._is_draining:
-            seconds = LINGER_SECONDS
-        if seconds is None:
+        state = self._reader.state
+        if state == "body":
             size = self._reader.body_bytes
             seconds = min(BODY_SECONDS, BODY_MINIMUM_SECONDS + size / BODY_RATE)
             if self._reader.expects_continue:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        elif self._is_draining:
+            seconds = LINGER_SECONDS
+        else:
+            seconds = IDLE_SECONDS if state == "idle" else HEAD_SECONDS
         if not self._is_ending:
             self.expires_at = self._door.loop.time() + seconds
 
     def _answer(self, received: Received) -> None:
         if self._task is not None:
             self._queue.append(received)
-        elif received.route is None or received.response is not None:
-            assert received.response is not None
+        elif received.response is not None:
             self._end_with(received.response)
         else:
             self.expires_at = inf
-            self._task = self._door.loop.create_task(self._answer_route(received, received.route))
+            self._task = self._door.loop.create_task(self._answer_route(received))
 
-    async def _answer_route(self, received: Received, route: Route) -> None:
+    async def _answer_route(self, received: Received) -> None:
         """Answer a request, then the next one."""
-        request, answer, refused, _ = route
+        route = received.route
+        assert route is not None
+        request = route.request
         try:
-            response = encode_error(request, refused) if refused else await answer(request)
+            if route.refused is None:
+                response = await route.answer(request)
+            else:
+                response = encode_error(request, route.refused)
         except ConnectionDropped:
             if not self._is_ending:
                 self._transport.abort()
@@ -288,45 +293,59 @@ class Connection(asyncio.Protocol):
             log.exception("request failed", request_id=request.request_id)
             response = encode_error(request, errors.InternalFailure())
         finally:
-            self._release(received)
+            if received.counted:
+                self._release(received)
         if self._is_ending:
             return
         is_last = self._is_draining or (self._is_half_closed and not self._pipelined)
-        keeps = received.keep_alive and (bool(self._queue) or not is_last)
-        head = self._encode_head(response, request, received.version, keeps=keeps)
+        keeps = received.keep_alive and (not is_last or bool(self._queue))
+        common = self._door.common_headers(request)
+        head = encoded(response, common, received.version if keeps else "")
         body = b"" if request.method == "HEAD" else response.body
-        if len(body) < LARGE_BYTES:
-            is_written = await self._write(head + body)
+        if len(body) >= LARGE_BYTES:
+            if not await self._write_large(head, body):
+                return
         else:
-            held = self._door.budget.hold(len(body))
-            try:
-                is_written = await self._write(head) and await self._write(body)
-            finally:
-                if held is not None:
-                    held.release()
-        if not is_written:
-            return
+            self._transport.write(head + body)
+            if self._can_write is not None and not await self._can_go_on():
+                return
+        self._go_on(keeps=keeps)
+
+    def _go_on(self, *, keeps: bool) -> None:
+        """Answer the next request or wait for it, or end, after an answer that is written."""
         if not keeps:
             self._end(lingers=self._is_draining or bool(self._pipelined))
             return
         self._task = None
-        self._next()
+        if self._queue or self._pipelined or self._is_half_closed:
+            self._next()
+        else:
+            self._await_request()
 
-    async def _write(self, data: bytes) -> bool:
-        """Write an answer, and wait while the client does not read.
+    async def _can_go_on(self) -> bool:
+        """Wait while the client does not read; return whether the connection goes on."""
+        if self._can_write is not None:
+            await self._can_write
+        return not self._is_ending
 
-        Return False if the connection has ended. TLS buffers all that it is given and pauses the
-        writer only at the next write, so that it gets an answer in pieces; of a large answer no
-        transport gets more than it writes.
+    async def _write_large(self, head: bytes, body: bytes) -> bool:
+        """Write a large answer; return False if the connection has ended.
+
+        It counts as memory until most of it is read. TLS buffers all that it is given and pauses
+        the writer only at the next write, so that it gets pieces.
         """
+        held = self._door.budget.hold(len(body))
         size = PIECE_BYTES if self._door.is_tls else ANSWER_BYTES
-        for start in range(0, len(data), size):
-            self._transport.write(data[start : start + size])
-            if self._can_write is not None:
-                await self._can_write
-            if self._is_ending:
-                return False
-        return True
+        try:
+            self._transport.write(head)
+            for start in range(0, len(body), size):
+                if not await self._can_go_on():
+                    return False
+                self._transport.write(body[start : start + size])
+            return await self._can_go_on()
+        finally:
+            if held is not None:
+                held.release()
 
     def _next(self) -> None:
         """Answer the next request, or parse the bytes that have arrived meanwhile."""
@@ -350,23 +369,9 @@ class Connection(asyncio.Protocol):
         else:
             self._end()
 
-    def _encode_head(
-        self, response: Response, request: Request, version: str, *, keeps: bool
-    ) -> bytes:
-        """Return the bytes of an answer before its body."""
-        status, body = response.status, response.body
-        lines = "".join([f"{name}: {value}\r\n" for name, value in response.headers])
-        length = "" if status in _BODILESS else f"content-length: {len(body)}\r\n"
-        connection = _KEPT.get(version, "") if keeps else "connection: close\r\n"
-        start = _status_line(status) + self._door.common_headers(request)
-        return f"{start}{lines}{length}{connection}\r\n".encode("latin-1")
-
     def _end_with(self, response: Response) -> None:
         """Answer an invalid or incomplete request, and end the connection."""
-        lines = [_status_line(response.status), self._door.date]
-        lines += [f"{name}: {value}\r\n" for name, value in response.headers]
-        lines.append(f"content-length: {len(response.body)}\r\nconnection: close\r\n\r\n")
-        self._transport.write("".join(lines).encode("latin-1") + response.body)
+        self._transport.write(encoded(response, self._door.date) + response.body)
         self._end(lingers=True)
 
     def _end(self, *, lingers: bool = False) -> None:
@@ -393,8 +398,3 @@ class Connection(asyncio.Protocol):
         callbacks, self._on_disconnect = self._on_disconnect, []
         for callback in callbacks:
             callback()
-
-
-@lru_cache(maxsize=64)
-def _status_line(status: int) -> str:
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"

@@ -50,8 +50,20 @@ async def perform(
     name = call.needs[0].queue
     if action.is_fresh:
         node.queues.forget(name.arn)
-        queue = None
-    if queue is None and call.identity.is_of_any_region:
+    elif (queue := queue or node.queues.known(name)) is not None:
+        try:
+            return await action.run(node, call, queue)
+        except errors.QueueMoved:
+            node.queues.forget(name.arn)
+    return await _look_up_and_run(node, call, action, name)
+
+
+async def _look_up_and_run(
+    node: Node, call: Call, action: Action, name: QueueName
+) -> dict[str, Any] | None:
+    """Look a queue up, perhaps in another region, and run an action on it, again if it moves."""
+    queue: Queue | None = None
+    if call.identity.is_of_any_region:
         try:
             queue = await node.queues.find(name, call.deadline)
         except errors.QueueDoesNotExist:
@@ -59,7 +71,7 @@ async def perform(
                 raise
             queue = await regions.find(node, call, name)
             # For the logs.
-            needs, old, name = call.needs, name, queue.name
+            needs, old, name = call.needs or (), name, queue.name
             call.needs = [n._replace(queue=name) if n.queue == old else n for n in needs]
             if action.is_fresh:
                 node.queues.forget(name.arn)

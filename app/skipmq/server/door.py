@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from email.utils import formatdate
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import unquote
@@ -25,7 +25,8 @@ from skipmq.protocol import Request, Response
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker, is_page, redirect, refusal
 from skipmq.server.connection import Connection
-from skipmq.server.http import Head, Headers, PendingBodies, Refused, Route
+from skipmq.server.head import Head
+from skipmq.server.http import PendingBodies, Refused, Route
 from skipmq.server.listener import Listener
 from skipmq.telemetry import exposition
 from skipmq.telemetry.metrics import Published
@@ -45,6 +46,8 @@ PAGES, METRICS = 64, 8
 # lock out other programs.
 _HSTS = "strict-transport-security: max-age=31536000\r\n"
 _LOCALHOST = re.compile(r"(.*\.)?localhost(:[0-9]*)?", re.IGNORECASE)
+# The longest target that is cached.
+_CACHED_BYTES = 256
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _LIVE = "/health/live"
 _JSON = [("content-type", "application/json")]
@@ -150,33 +153,32 @@ class Door:
 
     def _route(self, connection: Connection, head: Head) -> Route:
         """Return the route of a request by its head."""
-        method, _, version, headers = head
-        request, path = self._request(connection, head)
-        hosts = len(headers.all("host"))
-        if is_page(path):
-            answer = self._page_at(path, connection, version)
+        request, target = self._request(connection, head)
+        method, version, hosts = head.method, head.version, head.headers.count("host")
+        if target.is_page:
+            answer = self._page_at(target.sent_path, connection, version)
             return Route(request, answer, refusal("GET", version, hosts), self._limit(request))
         refused = refusal(method, version, hosts)
-        if self._mount is not None and path == "/":
-            redirection = redirect(method, path, request.query, headers.get("accept"))
+        if self._mount is not None and method == "GET":
+            accept = head.headers.get("accept")
+            redirection = redirect(method, target.sent_path, target.query, accept)
             if redirection is not None:
                 return Route(request, partial(_always, redirection), refused)
         return Route(request, self._broker.answer, refused)
 
     def _route_probe(self, connection: Connection, head: Head) -> Route:
         """Return the route of a request on the port of health and metrics."""
-        request, path = self._request(connection, head)
-        refused = refusal("GET", head.version, len(head.headers.all("host")))
-        return Route(request, self._probes.get(path, _unknown), refused, limits.FORM_BYTES)
+        request, target = self._request(connection, head)
+        refused = refusal("GET", head.version, head.headers.count("host"))
+        answer = self._probes.get(target.sent_path, _unknown)
+        return Route(request, answer, refused, limits.FORM_BYTES)
 
     def _route_spare(self, connection: Connection, head: Head) -> Route:
         """Return the route of a request on a connection beyond the limit; raise Refused."""
-        request, path = self._request(connection, head)
-        if path != _LIVE:
+        request, target = self._request(connection, head)
+        if target.sent_path != _LIVE:
             raise Refused(503)
-        return Route(
-            request, self._live, refusal("GET", head.version, len(head.headers.all("host")))
-        )
+        return Route(request, self._live, refusal("GET", head.version, head.headers.count("host")))
 
     def _limit(self, request: Request) -> int:
         """Return the length that the form of a page may have; probes and metrics have none."""
@@ -194,25 +196,25 @@ class Door:
             return _unknown
         return self._probes.get(path, _unknown)
 
-    def _request(self, connection: Connection, head: Head) -> tuple[Request, str]:
-        """Return the request without its body, and its path before percent-decoding."""
-        headers, broker = head.headers, self._broker
-        path, query, host = _target(head.target, headers)
-        origin = broker.origin(
-            connection.peer, self._scheme, host, lambda name: ",".join(headers.all(name))
-        )
+    def _request(self, connection: Connection, head: Head) -> tuple[Request, "Target"]:
+        """Return the request, and its target; the body may be still to come."""
+        target, headers = _target(head.target), head.headers
+        if target.host is not None:
+            headers["host"] = target.host
+        origin = self._broker.origin(connection.peer, self._scheme, headers)
         request = Request(
             head.method,
-            unquote(path) if "%" in path else path,
+            target.path,
             headers,
-            query,
-            b"",
-            broker.base_url(origin.scheme, origin.host),
+            target.query,
+            head.body,
+            origin.base_url,
             new_uuid(),
             origin.client,
             connection.watch_client,
+            origin.refusal,
         )
-        return request, path
+        return request, target
 
     async def _live(self, request: Request) -> Response:
         return self._check_browser(request) or Response(200, _JSON, b'{"status":"live"}')
@@ -280,17 +282,33 @@ class Door:
             connection.expire(now)
 
 
-def _target(url: bytes, headers: Headers) -> tuple[str, str, str | None]:
-    """Return path, query and host of a request; an absolute target replaces the Host header.
+class Target(msgspec.Struct, frozen=True, gc=False):
+    """The target of a request: its path, before percent-decoding and after, and its query.
 
-    Source: RFC 9112, section 3.2.2.
+    `host` is that of an absolute target, which replaces the Host header (RFC 9112, section 3.2.2).
     """
-    host = headers.get("host")
+
+    sent_path: str
+    path: str
+    query: str
+    host: str | None
+    is_page: bool
+
+
+def _target(url: bytes) -> Target:
+    """Return a target; those that are not signed, and thus short, are cached."""
+    return _cached_target(url) if len(url) <= _CACHED_BYTES else _parsed_target(url)
+
+
+def _parsed_target(url: bytes) -> Target:
+    host = None
     if (absolute := _ABSOLUTE.match(url)) is not None:
         url, host = url[absolute.end() :] or b"/", absolute[1].decode("latin-1")
-        headers["host"] = host
     path, _, query = url.decode("latin-1").partition("?")
-    return path, query, host
+    return Target(path, unquote(path) if "%" in path else path, query, host, is_page(path))
+
+
+_cached_target = lru_cache(maxsize=1024)(_parsed_target)
 
 
 async def _unknown(request: Request) -> Response:

@@ -2,26 +2,30 @@
 
 llhttp (httptools) parses in its strict mode. Requests that it accepts and that another server could
 parse differently are refused here. Source: RFC 9112, sections 2 to 7.
+
+Nearly all requests are plain (head.py), and are read without llhttp.
 """
 
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
-from typing import NamedTuple
 
+import msgspec
 from httptools import (
     HttpParserError,
     HttpParserInvalidMethodError,
     HttpParserUpgrade,
     HttpRequestParser,
 )
+from msgspec import structs
 
 from skipmq import errors, limits
 from skipmq.protocol import Request, Response, encode_error
 from skipmq.server.answer import BODY_INCOMPLETE, BODY_TOO_LONG
+from skipmq.server.head import HEADERS, Head, Headers, plain
 
-# The limit in bytes of the target, and of all headers or trailers; the limit of headers; and the
-# bytes that each counts in addition to its own.
-HEAD_BYTES, HEADERS, HEADER_BYTES = 65_536, 128, 32
+# The limit in bytes of the target, and of all headers or trailers; and the bytes that each header
+# counts in addition to its own.
+HEAD_BYTES, HEADER_BYTES = 65_536, 32
 # More bytes than any valid head has, for headers without an end and empty chunks.
 FED_BYTES = 3 * HEAD_BYTES
 # The memory that a piece of a body takes in addition to its bytes.
@@ -43,37 +47,7 @@ _CACHED_BYTES = 64
 _VERSIONS = ("1.1", "1.0")
 
 
-class Headers(dict[str, str]):
-    """The headers of a request by name in lower case, the first value of each name."""
-
-    __slots__ = ("repeated",)
-
-    def __init__(self) -> None:
-        # Further values of names.
-        self.repeated: list[tuple[str, str]] = []
-
-    def all(self, name: str) -> list[str]:
-        """Return all values of a name in order."""
-        first = self.get(name)
-        if first is None:
-            return []
-        return [first, *(value for each, value in self.repeated if each == name)]
-
-    def items(self) -> list[tuple[str, str]]:  # type: ignore[override]
-        """Return all headers; the values of each name are in order."""
-        return [*super().items(), *self.repeated]
-
-
-class Head(NamedTuple):
-    """The head of a request."""
-
-    method: str
-    target: bytes
-    version: str
-    headers: Headers
-
-
-class Route(NamedTuple):
+class Route(msgspec.Struct, frozen=True):
     """A request with the function that answers it, or `refused` with the error instead.
 
     `limit` is the length of its body in bytes.
@@ -92,7 +66,7 @@ class Route(NamedTuple):
         return errors.InvalidParameterValueException(BODY_TOO_LONG)
 
 
-class Received(NamedTuple):
+class Received(msgspec.Struct, frozen=True):
     """A complete request, or the response with which the connection ends.
 
     `counted` is the size of its body among the pending ones, which the connection subtracts.
@@ -168,6 +142,16 @@ class Reader:
         # -1: chunked.
         self._size = self._received = self._counted = 0
         self._is_repeated = False
+
+    def read_plain(self, data: bytes) -> Received | None:
+        """Return the request in these bytes if it is a plain one; others are for `feed`."""
+        # Bodies of this size are not counted, and all routes take them.
+        if self.state != "idle" or (found := plain(data, SMALL_BYTES)) is None:
+            return None
+        try:
+            return Received(self._find_route(found), None, keep_alive=True)
+        except Refused as refusal:
+            return self._refused(refusal.status)
 
     def turn(self, data: bytes | bytearray) -> int:
         """Return how many of these bytes to parse in one turn of the loop.
@@ -279,10 +263,14 @@ class Reader:
         return f"{start}\r\n{body}\r\nConnection: {ends}\r\n\r\n".encode()
 
     def _refuse(self, status: int) -> None:
+        self._complete.append(self._refused(status))
+
+    def _refused(self, status: int) -> Received:
+        """End, and return a refusal."""
         self.release()
         self.state = "ended"
         headers = [("retry-after", "1")] if status == 503 else []  # noqa: PLR2004 - HTTP's.
-        self._complete.append(Received(None, Response(status, headers, b"")))
+        return Received(None, Response(status, headers, b""))
 
     # Called by the parser.
 
@@ -306,6 +294,8 @@ class Reader:
         key = _lower(name) if len(name) <= _CACHED_BYTES else name.decode("ascii").lower()
         headers = self._headers
         if key in headers:
+            if not headers.repeated:
+                headers.repeated = []
             headers.repeated.append((key, text))
         else:
             headers[key] = text
@@ -360,7 +350,7 @@ class Reader:
         route, pieces = self._route, self._pieces
         assert route is not None
         if max(self._received, self._size) > route.limit:
-            route = route._replace(refused=route.refused or route.too_long)
+            route = structs.replace(route, refused=route.refused or route.too_long)
         elif pieces:
             route.request.body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         parser, counted = self._parser, self._counted

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import partial
 
 from skipmq.server.connection import Connection, Door
-from skipmq.server.http import Head, Route
+from skipmq.server.head import Head
+from skipmq.server.http import Route
 from skipmq.telemetry.logs import log
 
 BACKLOG = 4096

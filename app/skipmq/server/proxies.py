@@ -6,13 +6,14 @@ headers; only values that trusted proxies have added are used.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Protocol
 
 import msgspec
 
 from skipmq import addresses
 
 
-class Origin(msgspec.Struct, frozen=True, gc=False):
+class Forwarded(msgspec.Struct, frozen=True, gc=False):
     """The client's address, and the scheme and host that it used."""
 
     client: str
@@ -20,8 +21,20 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
     host: str | None
 
 
-# Returns the values of a header, of all its lines, separated by commas: a proxy may add a line to
-# the client's.
+class Headers(Protocol):
+    """The headers of a request, by name in lower case."""
+
+    def get(self, name: str, /) -> str | None:
+        """Return the first value of a header, or None."""
+
+    def joined(self, name: str, /) -> str:
+        """Return the values of a header, of all its lines, separated by commas.
+
+        A proxy may add a line to the client's.
+        """
+
+
+# Headers.joined of a request.
 HeaderValues = Callable[[str], str]
 
 
@@ -29,7 +42,7 @@ class Proxies:
     """The trusted proxies of a node, by their addresses."""
 
     def __init__(self, networks: Sequence[addresses.Network]) -> None:
-        self._is_any = bool(networks)
+        self.are_any = bool(networks)
 
         @lru_cache(maxsize=4096)
         def is_trusted(address: str) -> bool:
@@ -40,27 +53,33 @@ class Proxies:
             return any(parsed in network for network in networks)
 
         self._is_trusted = is_trusted
-        # A WSGI server may have a name or nothing in its place.
-        self._peer = lru_cache(maxsize=4096)(lambda peer: _address(peer) or peer)
 
-    def origin(self, peer: str, scheme: str, host: str | None, values: HeaderValues) -> Origin:
-        """Return the origin of a request that `peer` has sent, by the values of its headers."""
-        peer = self._peer(peer)
-        if not self._is_any or not self._is_trusted(peer):
-            return Origin(peer, scheme, host)
-        client = peer
+    def forwarded(
+        self, peer: str, scheme: str, host: str | None, values: HeaderValues
+    ) -> Forwarded:
+        """Return who sent a request that `peer` has sent or forwarded, by the headers' values."""
+        peer = client(peer)
+        if not self._is_trusted(peer):
+            return Forwarded(peer, scheme, host)
+        found = peer
         for each in reversed(values("x-forwarded-for").split(",")):
             address = _address(each.strip())
             # Stop at a text that is no address: what precedes it may be forged.
-            if address is None or not self._is_trusted(client):
+            if address is None or not self._is_trusted(found):
                 break
-            client = address
+            found = address
         proto = _last(values("x-forwarded-proto")).lower()
-        return Origin(
-            client,
+        return Forwarded(
+            found,
             proto if proto in ("http", "https") else scheme,
             _last(values("x-forwarded-host")) or host,
         )
+
+
+@lru_cache(maxsize=4096)
+def client(peer: str) -> str:
+    """Return the address of a peer; a WSGI server may have a name or nothing in its place."""
+    return _address(peer) or peer
 
 
 def _last(values: str) -> str:

@@ -82,16 +82,16 @@ class RequestLog:
         A call of the console has no response.
         """
         is_change = call is not None and EVERY[call.action].is_change
-        if isinstance(error, _REFUSALS):
+        if error is None and not is_change:
+            if self._sample and random() < self._sample:  # noqa: S311 - no secret.
+                log.info("request", **_record(request, call, error, response, seconds))
+        elif isinstance(error, _REFUSALS):
             caller = self._caller(request, call)
             if self._refusals.allows(caller):
                 self._write_refusal(_record(request, call, error, response, seconds), caller)
         elif is_change:
             self._write(_record(request, call, error, response, seconds))
-        elif error is not None:
-            if self._errors.allows(self._caller(request, call)):
-                log.info("request", **_record(request, call, error, response, seconds))
-        elif self._sample and random() < self._sample:  # noqa: S311 - no secret.
+        elif self._errors.allows(self._caller(request, call)):
             log.info("request", **_record(request, call, error, response, seconds))
 
     def note_sign_in(

@@ -193,6 +193,10 @@ class _Headers:
         """Return the header's value, or None if it was not sent."""
         return self._environ.get(_variable(name))
 
+    def joined(self, name: str, /) -> str:
+        """Return the values of a header, which the server has joined by commas."""
+        return self.get(name) or ""
+
     def items(self) -> Iterator[tuple[str, str]]:
         """Return all headers; the values of a repeated one are joined by commas."""
         for variable, value in self._environ.items():
@@ -236,17 +240,17 @@ def current_request(broker: Broker) -> tuple[Request, errors.SqsError | None]:
 def _request(broker: Broker) -> Request:
     found = flask.request
     headers = _Headers(found.environ)
-    peer, host = found.remote_addr or "", found.headers.get("Host")
-    origin = broker.origin(peer, found.scheme, host, lambda name: headers.get(name) or "")
+    origin = broker.origin(found.remote_addr or "", found.scheme, headers)
     return Request(
         method=found.method,
         path=found.path,
         headers=headers,
         query=found.query_string.decode("latin-1"),
         body=b"",
-        base_url=broker.base_url(origin.scheme, origin.host),
+        base_url=origin.base_url,
         request_id=str(uuid4()),
         client=origin.client,
+        refusal=origin.refusal,
     )
 
 

@@ -88,16 +88,19 @@ class Queues:
         """Return the number of cached queues."""
         return len(self._cache)
 
+    def known(self, name: QueueName) -> Queue | None:
+        """Return a queue as it was at most CACHE_SECONDS ago, or None if it is to be looked up."""
+        cached = self._cache.get(name.arn)
+        return cached[1] if cached is not None and cached[0] > monotonic() else None
+
     async def find(self, name: QueueName, deadline: float) -> Queue:
         """Return a queue as it was at most CACHE_SECONDS ago.
 
         Raises errors.QueueDoesNotExist.
         """
-        now = monotonic()
-        cached = self._cache.get(name.arn)
-        if cached is not None and cached[0] > now:
-            return cached[1]
-        changes = self._changes
+        if (known := self.known(name)) is not None:
+            return known
+        now, changes = monotonic(), self._changes
         queue = await self._lookups.submit(name, None, 1, deadline)
         if queue is None:
             self._cache.pop(name.arn, None)

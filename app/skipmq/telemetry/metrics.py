@@ -269,6 +269,10 @@ class Metrics:
         self._histograms: dict[str, dict[tuple[str, ...], Histogram]] = {
             name: {} for name in HISTOGRAMS
         }
+        # What each request adds to.
+        self._requests = self._histograms["request"]
+        self._received = self._counters["request bytes"]
+        self._sent = self._counters["response bytes"]
         self.show("workers", 1.0)
 
     def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
@@ -283,19 +287,29 @@ class Metrics:
         """Remove all series of a gauge."""
         self._gauges[state].clear()
 
-    def observe(
-        self, event: str, value: float, labels: tuple[str, ...] = (), request_id: str = ""
-    ) -> None:
+    def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Add a value to a histogram; raise KeyError for an unknown one."""
-        series, buckets = self._histograms[event], _BUCKETS[event]
-        histogram = series.get(labels)
-        if histogram is None:
-            histogram = series[labels] = Histogram([0] * (len(buckets) + 1))
-        bucket = bisect_left(buckets, value)
+        histogram = self._histograms[event].get(labels) or self._new(event, labels)
+        bucket = bisect_left(_BUCKETS[event], value)
         histogram.counts[bucket] += 1
         histogram.total += value
-        if request_id:
-            histogram.exemplars[bucket] = Exemplar(request_id, value)
+
+    def answered(
+        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
+    ) -> None:
+        """Add a request, with the bytes of its body and of its answer's."""
+        histogram = self._requests.get(labels) or self._new("request", labels)
+        bucket = bisect_left(_SECONDS, seconds)
+        histogram.counts[bucket] += 1
+        histogram.total += seconds
+        histogram.exemplars[bucket] = Exemplar(request_id, seconds)
+        self._received[labels] += received
+        self._sent[labels] += sent
+
+    def _new(self, event: str, labels: tuple[str, ...]) -> Histogram:
+        histogram = Histogram([0] * (len(_BUCKETS[event]) + 1))
+        self._histograms[event][labels] = histogram
+        return histogram
 
     def snapshot(self) -> Snapshot:
         """Return a copy of the present metrics."""

@@ -15,6 +15,7 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_xid bigint := pg_current_xact_id()::text::bigint;
+  v_node text := nullif(current_setting('application_name'), '');
   v_count integer;
 begin
   p_commit := set_config('synchronous_commit', p_commit, true);
@@ -32,19 +33,20 @@ begin
       ) m
     ) r
     where m.ctid = r.tid
-    returning m.*, r.history_mode
-  ), kept as (
     -- As in delete_messages.
+    returning
+      m.queue_id, m.sent_at, m.first_received_at, m.id, m.receive_count - m.receive_base as receive_count,
+      octet_length(m.body) as body_bytes, coalesce(octet_length(m.attributes), 0) as attribute_bytes, m.message_id, m.group_id,
+      m.deduplication_id, m.sender, m.trace_header, r.history_mode,
+      case when r.history_mode = 'full' then m.attributes end as attributes,
+      case when r.history_mode = 'full' then m.body end as body
+  ), kept as (
     insert into skipmq.history (
       settled_at, sent_at, first_received_at, xid, id, queue_id, receive_count, body_bytes,
       attribute_bytes, message_id, outcome, group_id, deduplication_id, sender, trace_header, attributes, body, node)
     select
-      v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count - g.receive_base,
-      octet_length(g.body), coalesce(octet_length(g.attributes), 0), g.message_id, 'deleted', g.group_id,
-      g.deduplication_id, g.sender, g.trace_header,
-      case when g.history_mode = 'full' then g.attributes end,
-      case when g.history_mode = 'full' then g.body end,
-      nullif(current_setting('application_name'), '')
+      v_now, g.sent_at, g.first_received_at, v_xid, g.id, g.queue_id, g.receive_count, g.body_bytes, g.attribute_bytes,
+      g.message_id, 'deleted', g.group_id, g.deduplication_id, g.sender, g.trace_header, g.attributes, g.body, v_node
     from gone g
     where g.history_mode <> 'off'
   ), counted as (

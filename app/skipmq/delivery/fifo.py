@@ -72,10 +72,10 @@ class FifoMessages(Messages):
     ) -> list[list[StoredMessage] | None]:
         """Store the requests; return None for each with a group that is locked."""
         mode = key[1]
-        messages = [message for _, sent, _ in requests for message in sent]
+        messages = [message for request in requests for message in request[1]]
         # Each sender's messages of a queue in one call.
         of_one = [
-            (queue_id, sender, sum([len(sent) for _, sent, _ in group]))
+            (queue_id, sender, sum([len(request[1]) for request in group]))
             for (queue_id, sender), group in groupby(requests, itemgetter(0, 2))
         ]
         statement, parameters = statements.SEND_FIFO.statement(
@@ -88,10 +88,10 @@ class FifoMessages(Messages):
             statements.array([m.trace_header for m in messages]),
             [sender for _, sender, _ in of_one],
             SYNC_COMMIT[mode],
-            [number for number, (_, sent, _) in enumerate(requests) for _ in sent],
+            [number for number, request in enumerate(requests) for _ in request[1]],
         )
         # Safe to run again: each message has the result of its first send.
-        size = statements.outgoing_size(messages)
+        size = sum([request[3] for request in requests])
         tenant = self._tenant(requests)
         async with self._budget.room(len(messages), size, deadline):
             rows = await self._commit(tenant, mode, statement, parameters, deadline)
@@ -102,7 +102,7 @@ class FifoMessages(Messages):
             for row in rows
         }
         answers = [stored.get(place) for place in range(1, len(messages) + 1)]
-        shares = statements.split(answers, [sent for _, sent, _ in requests])
+        shares = statements.split(answers, [request[1] for request in requests])
         return [None if None in share else share for share in shares]  # type: ignore[misc]
 
     async def _receive_within(

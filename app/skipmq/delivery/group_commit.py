@@ -326,15 +326,16 @@ class GroupCommit(Generic[Key, Request, Result]):
         if len(batch) >= _MANY:
             self._set_busy_apart(batch)
         for entry, result in zip(batch, results, strict=True):
-            if isinstance(result, errors.Locked) and _has_several(batch):
+            if not isinstance(result, errors.SqsError):
+                if not (future := entry.result).done():
+                    future.set_result(result)
+                else:
+                    self._discard(entry.queue_id, result)
+            elif isinstance(result, errors.Locked) and _has_several(batch):
                 self.set_apart(entry.queue_id)
                 self._add((key, entry.queue_id), entry)
-            elif isinstance(result, errors.SqsError):
-                _fail(entry, result)
-            elif not entry.result.done():
-                entry.result.set_result(result)
             else:
-                self._discard(entry.queue_id, result)
+                _fail(entry, result)
 
     async def _fail_batch(
         self, key: Key, batch: Sequence[_Entry[Request, Result]], error: Exception

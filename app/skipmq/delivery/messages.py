@@ -29,8 +29,8 @@ ASYNC_COMMIT = "off"
 SYNC_COMMIT = {"none": "local", "any": "on", "majority": "on", "all": "on"}
 # What the requests of a durable transaction share: a partition and a ReplicationMode.
 Durable: TypeAlias = tuple[int, str]
-# Requests: a queue's id, and messages with their sender, receives, or receives with timeouts.
-Send: TypeAlias = tuple[int, Sequence[OutgoingMessage], str]
+# Requests: a queue's id, and messages with their sender and size, receives, or these with timeouts.
+Send: TypeAlias = tuple[int, Sequence[OutgoingMessage], str, int]
 Deletes: TypeAlias = tuple[int, Sequence[Receipt]]
 Change: TypeAlias = tuple[Receipt, int]
 Changes: TypeAlias = tuple[int, Sequence[Change]]
@@ -161,12 +161,13 @@ class Messages(ABC):
         deadline: float,
     ) -> Future[Result]:
         """Submit a send; one of large messages delays no other queue."""
-        id_ = queue.id
-        key = id_ >> QUEUE_BITS, queue.attributes.replication_mode
-        weight = budget.weight(len(messages), statements.outgoing_size(messages))
-        if weight > len(messages):
+        id_, count = queue.id, len(messages)
+        size = statements.outgoing_size(messages)
+        weight = budget.weight(count, size)
+        if weight > count:
             sends.set_apart(id_)
-        return sends.submit(key, (id_, messages, sender), weight, deadline, id_)
+        key = id_ >> QUEUE_BITS, queue.attributes.replication_mode
+        return sends.submit(key, (id_, messages, sender, size), weight, deadline, id_)
 
     def receive(
         self,

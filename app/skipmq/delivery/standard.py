@@ -85,7 +85,7 @@ class StandardMessages(Messages):
         self, key: Durable, requests: Sequence[Send], deadline: float
     ) -> list[list[StoredMessage] | errors.SqsError]:
         mode = key[1]
-        messages = [message for _, sent, _ in requests for message in sent]
+        messages = [message for request in requests for message in request[1]]
         items = (
             [m.message_id for m in messages],
             [m.body for m in messages],
@@ -94,25 +94,25 @@ class StandardMessages(Messages):
             statements.array([m.group_id for m in messages]),
             statements.array([m.trace_header for m in messages]),
         )
-        queue_id, _, sender = requests[0]
+        queues: Any = requests[0][0]
+        senders: Any = requests[0][2]
         statement: Statement = statements.SEND
-        queues: Any = queue_id
-        senders: Any = sender
-        if any(each[0] != queue_id or each[2] != sender for each in requests):
+        if requests[-1][0] != queues or len({request[2] for request in requests}) > 1:
             statement = statements.SEND_TO_QUEUES
-            queues = [each[0] for each in requests for _ in each[1]]
-            senders = [each[2] for each in requests for _ in each[1]]
+            queues = [request[0] for request in requests for _ in request[1]]
+            senders = [request[2] for request in requests for _ in request[1]]
         parameters = (queues, *items, senders, SYNC_COMMIT[mode])
         first, again = (*parameters, 0), (*parameters, _SENT_WITHIN)
         tenant = self._tenant(requests)
-        size = statements.outgoing_size(messages)
+        size = sum([request[3] for request in requests])
         async with self._budget.room(len(messages), size, deadline):
             ((moved,),) = await self._commit(tenant, mode, statement, first, deadline, again)
+        stored = [[StoredMessage(m.message_id) for m in request[1]] for request in requests]
+        if not moved:
+            return [*stored]
         return [
-            errors.QueueMoved()
-            if moved and each[0] in moved
-            else [StoredMessage(m.message_id) for m in each[1]]
-            for each in requests
+            errors.QueueMoved() if request[0] in moved else answer
+            for request, answer in zip(requests, stored, strict=True)
         ]
 
     async def _receive_within(

@@ -2,7 +2,7 @@
 --   another transaction has locked. Returns the places of those, and as negative numbers the places of messages whose queue's
 --   generation does not exist, or is that of a FIFO queue.
 -- Called by: the DeleteMessage and DeleteMessageBatch actions, when requests for several queues run together.
--- Locks, in order: message rows by queue and id, skipping locked ones.
+-- Locks, in order: message rows in any order, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_pkey, queue_id.
 -- Routed: not: nodes run it on the partition of the queues.

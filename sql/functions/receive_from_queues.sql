@@ -8,8 +8,8 @@
 -- Routed: not: nodes run it on the partition of the queues.
 --
 -- p_quick_starts has the time from which a queue can be scanned for messages never received, if it is likely to have as many
--- as the claim may take: they are claimed together, at a third of the cost. All others, and what is missing then, are
--- left to receive_messages. p_held and p_held_lows have the elements of all places, those of each up to its p_held_ends.
+-- as the claim may take: they are claimed together, at a third of the cost. All others, second places of a queue, places with a
+-- timeout below 5 seconds, and what is missing then, are left to receive_messages. p_held and p_held_lows have the elements of all places, those of each up to its p_held_ends.
 create function skipmq.receive_from_queues(
   p_queue_ids bigint[], p_limits integer[], p_visibility_timeouts integer[], p_commit text,
   p_low_watermarks timestamptz[], p_scan_starts timestamptz[], p_quick_starts timestamptz[], p_within interval,
@@ -36,13 +36,15 @@ begin
   from (
     select u.place::integer as place, q.queue_id, u.most, greatest(u.quick_start, h.horizon) as low, h.horizon,
       coalesce(q.max_receive_count, 2147483647) as max_receives,
-      -- Later than v_now, so that a second place of the queue does not claim the same messages.
-      v_now + greatest(make_interval(secs => coalesce(u.timeout, q.visibility_timeout)), interval '1 microsecond') as until
+      v_now + make_interval(secs => t.timeout) as until
     from unnest(p_queue_ids, p_limits, p_visibility_timeouts, p_quick_starts) with ordinality
       u (queue_id, most, timeout, quick_start, place)
     cross join lateral (select q.* from skipmq.queue q where q.queue_id = u.queue_id limit 1) q
     cross join lateral (select v_now - make_interval(secs => q.message_retention_period) as horizon) h
-    where u.quick_start <= v_now and not q.fifo and not q.paused and not q.tenants
+    cross join lateral (select coalesce(u.timeout, q.visibility_timeout) as timeout) t
+    -- With a short timeout, receive_messages could claim the same messages again.
+    where t.timeout >= 5 and u.quick_start <= v_now and not q.fifo and not q.paused and not q.tenants
+      and u.place = array_position(p_queue_ids, u.queue_id)
   ) a
   cross join lateral (
     select m.ctid as tid, m.visible_at, m.enqueued_at,

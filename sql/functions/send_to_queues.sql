@@ -35,7 +35,7 @@ begin
   p_commit := set_config('synchronous_commit', p_commit, true);
   if p_again = interval '0' then
     v_locked := pg_try_advisory_xact_lock(uuid_hash_extended(p_message_ids[1], 0));
-  elsif exists (
+  elsif p_again is not null and exists (
     select from (select distinct u.queue_id from unnest(p_queue_ids) u (queue_id)) q
     where skipmq.is_sent(q.queue_id, p_message_ids, v_now - p_again)
   ) then
@@ -71,7 +71,7 @@ begin
       from (
         select q.ctid as tid
         from skipmq.queue q
-        where not q.tenants and q.queue_id in (
+        where not q.tenants and not q.fifo and q.queue_id in (
           select u.queue_id from unnest(p_queue_ids, p_group_ids) u (queue_id, group_id) where u.group_id is not null)
         -- The next message with a group does so where another transaction holds the row.
         for no key update skip locked

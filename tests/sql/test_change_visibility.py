@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, Redrive, advance, until_blocked
+from support.sql import Queue, Redrive, advance, number, receipts, until_blocked
 
 
 def test_change_to_longer_hides_for_that_long_from_now(orders: Queue) -> None:
@@ -155,3 +155,25 @@ def test_change_by_sql_out_of_range_is_refused(orders: Queue, timeout: int) -> N
         orders.hide(timeout, *received)
 
     assert caught.value.sqlstate == "SQ008"
+
+
+def test_change_that_does_not_wait_leaves_what_another_holds(database: str, orders: Queue) -> None:
+    orders.send("a", "b", "c")
+    held, free, gone = orders.receive(timeout=600)
+    orders.delete(gone)
+    change = (
+        "select array(select c.outcome from skipmq.change_visibility(%s, %s::bigint[], %s::int[],"
+        " %s::uuid[], %s::timestamptz[], %s::int[], 'on', false) c order by c.place)"
+    )
+    three = [gone, held, free]
+    times = [message["received_at"] for message in three]
+    parameters = (orders.id, *receipts(three), times, [0, 0, 0])
+    with psycopg.connect(database) as other:
+        orders.on(other).hide(60, held)
+        orders.connection.execute("set lock_timeout = '20 s'")
+
+        assert number(orders.connection, change, *parameters) == ["missing", "held", "changed"]
+
+        other.rollback()
+    assert orders.bodies() == [free["body"]]
+    assert number(orders.connection, change, *parameters) == ["missing", "changed", "changed"]

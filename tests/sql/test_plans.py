@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue
+from support.sql import Queue, number, receipts
 
 pytestmark = pytest.mark.every_server
 
@@ -75,9 +75,13 @@ def of_messages(collected: list[str]) -> list[str]:
     return [plan for plan in collected if " on message m" in plan]
 
 
-def assert_probes(plan: str, index: str, *conditions: str) -> None:
-    for scan in ("Seq Scan on message", "Bitmap", "Sort Key: m.", "Hash", "Merge Join"):
+def assert_no_scan(plan: str) -> None:
+    for scan in ("Seq Scan on message", "Bitmap", "Sort Key: m.", "Hash Cond", "Merge Join"):
         assert scan not in plan, plan
+
+
+def assert_probes(plan: str, index: str, *conditions: str) -> None:
+    assert_no_scan(plan)
     assert f"using {index} on message" in plan, plan
     found = [line for line in plan.splitlines() if "Index Cond" in line]
     assert any(all(c in line for c in conditions) for line in found), plan
@@ -157,6 +161,93 @@ def test_plan_of_expiry_probes_the_visibility_index(orders: Queue, state: State)
     assert plans_of_shards
     for plan in plans_of_shards:
         assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at <= ")
+
+
+@pytest.fixture
+def mails(orders: Queue) -> Queue:
+    """Give a second queue, for statements on several."""
+    return Queue(orders.connection, "mails")
+
+
+@States
+def test_plans_of_a_send_again_to_queues_probe_the_visibility_index(
+    orders: Queue, mails: Queue, state: State
+) -> None:
+    state(orders)
+    ids = [number(orders.connection, "select gen_random_uuid()") for _ in range(2)]
+
+    with plans(orders.connection) as collected:
+        orders.connection.execute(
+            "select skipmq.send_to_queues(%s::bigint[], %s::uuid[], array['a', 'b'], null, null,"
+            " array['g', null], null, null, 'on', '90 seconds')",
+            ([orders.id, mails.id], ids),
+        )
+
+    touching = of_messages(collected)
+    assert len(touching) == 2
+    for plan in touching:
+        assert_probes(plan, "message_visible", "queue_id = ", "shard = ", "visible_at >= ")
+    of_queues = [plan for plan in collected if " on queue q" in plan]
+    assert of_queues
+    for plan in of_queues:
+        assert "Seq Scan" not in plan, plan
+
+
+@States
+def test_plans_of_receives_from_queues_probe_the_visibility_index(
+    orders: Queue, mails: Queue, state: State
+) -> None:
+    state(orders)
+    for queue in (orders, mails):
+        queue.send("a", "b")
+
+    with plans(orders.connection) as collected:
+        found = orders.connection.execute(
+            "select * from skipmq.receive_from_queues(%s::bigint[], '{1,2}', '{30,null}', 'on',"
+            " null, null, array[skipmq.clock() - interval '10 minutes', null], null, null, null,"
+            " null, null) where id is not null",
+            ([orders.id, mails.id],),
+        ).fetchall()
+
+    assert len(found) == 3
+    touching = of_messages(collected)
+    claims = [plan for plan in touching if "LockRows" in plan]
+    # Of the first queue, quickly, and of the second.
+    assert len(claims) == 2
+    for plan in claims:
+        assert_probes(
+            plan, "message_visible", "queue_id = ", "shard = ", "visible_at >= ", "visible_at <= "
+        )
+    (hiding,) = [p for p in touching if "Update on message" in p and p not in claims]
+    assert_no_scan(hiding)
+    assert "Tid Scan on message m" in hiding
+
+
+@States
+def test_plans_of_a_delete_from_queues_probe_the_primary_key(
+    orders: Queue, mails: Queue, state: State
+) -> None:
+    state(orders)
+    for queue in (orders, mails):
+        queue.send("a", "b")
+    both = [(queue, message) for queue in (orders, mails) for message in queue.receive(2)]
+    queues, messages = zip(*both, both[0], strict=True)
+    missing = {**messages[0], "receive_count": 99}
+
+    with plans(orders.connection) as collected:
+        left = number(
+            orders.connection,
+            "select skipmq.delete_from_queues"
+            "(%s::bigint[], %s::bigint[], %s::int[], %s::uuid[], 'on')",
+            [queue.id for queue in queues],
+            *receipts([*messages[:-1], missing]),
+        )
+
+    assert left == []
+    deleting, looking = of_messages(collected)
+    for plan in (deleting, looking):
+        assert_probes(plan, "message_pkey", "id = u.id")
+    assert "Tid Scan on message m" in deleting
 
 
 def test_ballast_is_no_queues_message(orders: Queue) -> None:

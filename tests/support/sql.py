@@ -1,8 +1,9 @@
 """The vocabulary of the tests that talk SQL only."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from datetime import datetime
 from typing import Any, Self
 from uuid import uuid4
 
@@ -200,6 +201,45 @@ def history(connection: Connection, columns: str = "outcome") -> list[tuple[Any,
     return connection.execute(
         f"select {columns} from skipmq.history order by settled_at, id"
     ).fetchall()
+
+
+def rows(connection: Connection, statement: str, *parameters: Any) -> list[dict[str, Any]]:
+    """Return the rows of a statement, by the names of their columns."""
+    cursor = connection.cursor(row_factory=psycopg.rows.dict_row)
+    return cursor.execute(statement, parameters).fetchall()
+
+
+def effects(connection: Connection, call: Callable[[], Any]) -> dict[str, Any]:
+    """Return what a call returns and what it leaves in the tables, and roll it back.
+
+    Times that it wrote are relative to the earliest of their row; ids that it gave are left out.
+    """
+    with connection.transaction(force_rollback=True):
+        before = rows(connection, "select * from skipmq.message where queue_id > 0")
+        known = {value for row in before for value in row.values()}
+        # Which receives begin with the noisy tenants.
+        connection.execute("select setseed(0.1)")
+        answer = call()
+        messages = rows(connection, "select * from skipmq.message where queue_id > 0 order by id")
+        for row in messages:
+            written = [v for v in row.values() if isinstance(v, datetime) and v not in known]
+            row.update({k: v - min(written) for k, v in row.items() if v in written})
+            row["id"] = row["id"] if row["id"] in known else None
+        settled = rows(connection, "select * from skipmq.history order by id")
+        for row in settled:
+            del row["settled_at"], row["xid"]
+        return {
+            "answer": answer,
+            "messages": sorted(messages, key=lambda row: (row["queue_id"], row["message_id"])),
+            "history": settled,
+            "counts": connection.execute(
+                "select queue_id, event, sum(change), sum(number), sum(bytes)"
+                " from skipmq.queue_delta group by 1, 2 order by 1, 2"
+            ).fetchall(),
+            "tenants": connection.execute(
+                "select queue_id, tenants from skipmq.queue order by 1"
+            ).fetchall(),
+        }
 
 
 def number(connection: Connection, statement: str, *parameters: Any) -> Any:

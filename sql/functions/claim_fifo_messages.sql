@@ -30,9 +30,9 @@ declare
   v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
   v_filled integer := 0;
-  v_largest_limit integer := (select max(u.most) from unnest(p_limits) u (most));
+  v_largest_limit integer := 0;
   v_groups bigint[]; v_firsts bigint[];
-  v_width integer := (select count(*) from unnest(p_limits) u (most) where u.most > 0); -- Initially one group each.
+  v_width integer := 0; -- Initially one group for each receive.
   -- The messages that the groups yield, with the places of their groups and of the receives that get them.
   v_tids tid[]; v_sources integer[]; v_places integer[];
   v_cut integer; -- A group whose remaining messages stay, since the receive that has its first ones is full.
@@ -58,6 +58,8 @@ begin
   v_max_receives := case when v_dead_letter_queue is null then 2147483647 else v_max_receives end;
   for n in 1 .. cardinality(p_limits) loop
     v_slots := v_slots || array_fill(n, array[p_limits[n]]);
+    v_largest_limit := greatest(v_largest_limit, p_limits[n]);
+    v_width := v_width + least(p_limits[n], 1);
   end loop;
 
   while not v_paused and v_filled < cardinality(v_slots) loop

@@ -3,7 +3,7 @@
 --   purged), expired (visible again, received again, or in the dead-letter queue) or held (unchanged, since another
 --   transaction has locked the group and p_waits is false).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
--- Locks, in order: group rows by number, message rows by id.
+-- Locks, in order: group rows by number, message rows.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: message_pkey, queue_id, and those of dead_letter_queue, lock_groups, settle and
 --   refresh_groups.
@@ -23,16 +23,16 @@ declare
   v_now timestamptz := skipmq.clock();
   v_groups bigint[];
   v_outcomes text[];
-  v_ids bigint[];
+  v_tids tid[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
   end if;
   v_groups := skipmq.lock_groups(p_queue_id, p_ids, p_waits);
-  select array_agg(f.outcome order by f.place), array_agg(f.id order by f.id) filter (where f.outcome = 'deleted')
-  into v_outcomes, v_ids
+  select array_agg(f.outcome order by f.place), array_agg(f.tid) filter (where f.outcome = 'deleted')
+  into v_outcomes, v_tids
   from (
-    select u.place, u.id, case
+    select u.place, m.tid, case
       when m.found and not p_waits and m.group_no = any (v_groups) is not true then 'held'
       when m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
       when m.found or exists (
@@ -44,7 +44,7 @@ begin
     end as outcome
     from unnest(p_ids, p_receive_counts, p_message_ids) with ordinality u (id, receive_count, message_id, place)
     left join lateral (
-      select true as found, m.group_no, m.receive_count, m.visible_at
+      select true as found, m.ctid as tid, m.group_no, m.receive_count, m.visible_at
       from skipmq.message m
       where m.queue_id = p_queue_id and m.id = u.id and m.message_id = u.message_id
     ) m on true
@@ -52,15 +52,9 @@ begin
   if not exists (select from skipmq.queue q where q.queue_id = p_queue_id and q.fifo) then
     perform skipmq.check_generation(p_queue_id, true);
   end if;
-  if v_ids is not null then
-    perform skipmq.settle(
-      array(
-        select m.tid
-        from unnest(v_ids) u (id)
-        cross join lateral (
-          select m.ctid as tid from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id for no key update
-        ) m),
-      'deleted');
+  if v_tids is not null then
+    -- Nobody else changes these rows: it would lock their groups before.
+    perform skipmq.settle(v_tids, 'deleted');
   end if;
   perform skipmq.refresh_groups(p_queue_id, v_groups);
   return query

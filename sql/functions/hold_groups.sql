@@ -64,7 +64,9 @@ begin
       v_busy := array(select u.group_no from unnest(v_new) u (group_no) where not pg_try_advisory_xact_lock(u.group_no));
     end if;
   end loop;
-  v_new := array(select u.group_no from unnest(v_new) u (group_no) where u.group_no <> all (v_busy));
+  if v_busy <> '{}' then
+    v_new := array(select u.group_no from unnest(v_new) u (group_no) where u.group_no <> all (v_busy));
+  end if;
   v_held := concat(coalesce(nullif(v_held, ''), ' '), array_to_string(v_new, ' '), ' ');
   v_held := set_config('skipmq.held_groups', v_held, true);
   return v_busy;

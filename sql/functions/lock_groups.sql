@@ -12,14 +12,16 @@ as $$
 declare
   v_groups bigint[];
 begin
-  select array_agg(distinct m.group_no) into v_groups
-  from unnest(p_ids) u (id)
-  cross join lateral (
-    select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
-  ) m;
   if p_waits then
     select array_agg(l.group_no) into v_groups
-    from (select u.group_no from unnest(v_groups) u (group_no) order by u.group_no) u
+    from (
+      select distinct m.group_no
+      from unnest(p_ids) u (id)
+      cross join lateral (
+        select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+      ) m
+      order by m.group_no
+    ) u
     cross join lateral (
       select g.group_no
       from skipmq.message_group g
@@ -28,7 +30,13 @@ begin
     ) l;
   else
     select array_agg(l.group_no) into v_groups
-    from unnest(v_groups) u (group_no)
+    from (
+      select distinct m.group_no
+      from unnest(p_ids) u (id)
+      cross join lateral (
+        select m.group_no from skipmq.message m where m.id = u.id and m.queue_id = p_queue_id
+      ) m
+    ) u
     cross join lateral (
       select g.group_no
       from skipmq.message_group g

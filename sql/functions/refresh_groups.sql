@@ -15,6 +15,8 @@ declare
   v_delay interval;
   v_empty bigint[];
   v_free bigint[];
+  v_busy bigint[];
+  v_count bigint;
 begin
   -- The queue may have been purged or deleted: the delay then has no effect.
   v_delay := coalesce((
@@ -46,8 +48,11 @@ begin
     return;
   end if;
   if current_setting('transaction_isolation') = 'read committed' then
-    v_free := array(
-      select unnest(v_empty) except all select unnest(skipmq.hold_groups(p_queue_id, v_empty, p_waits => null)));
+    v_busy := skipmq.hold_groups(p_queue_id, v_empty, p_waits => null);
+    v_free := v_empty;
+    if v_busy <> '{}' then
+      v_free := array(select unnest(v_empty) except all select unnest(v_busy));
+    end if;
   end if;
   -- A separate statement, which sees what was committed before the lock was taken.
   delete from skipmq.message_group g
@@ -59,6 +64,10 @@ begin
       where m.queue_id = p_queue_id and m.group_no = f.group_no
       order by m.sequence_number
       limit 1) is null;
+  get diagnostics v_count = row_count;
+  if v_count = cardinality(v_empty) then
+    return;
+  end if;
   -- A sender may hold the locks of the remaining groups: read them again after its commit.
   update skipmq.message_group g set available_at = v_now + interval '10 milliseconds'
   from unnest(v_empty) e (group_no)

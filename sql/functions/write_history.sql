@@ -1,6 +1,6 @@
--- Does: writes a history row for each of the given message rows, which the caller has locked and will settle, as the
+-- Does: writes a history row for each of the given message rows, which the caller has locked and will move, as the
 --   history mode of their queue requires.
--- Called by: settle, dead_letter, append_fifo, resend; delete_messages does the same in its own statement.
+-- Called by: dead_letter, append_fifo, resend; settle and delete_messages do the same in the statements that delete.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (rows by ctid), generation_pkey, queue_id.

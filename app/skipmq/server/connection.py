@@ -254,15 +254,15 @@ class Connection(asyncio.Protocol):
     def _await_request(self) -> None:
         """Set the timeout of the reader's state, and send 100 Continue if the client expects it."""
         state = self._reader.state
-        if state == "body":
+        if state == "idle" and not self._is_draining:
+            seconds = IDLE_SECONDS
+        elif state == "body":
             size = self._reader.body_bytes
             seconds = min(BODY_SECONDS, BODY_MINIMUM_SECONDS + size / BODY_RATE)
             if self._reader.expects_continue:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        elif self._is_draining:
-            seconds = LINGER_SECONDS
         else:
-            seconds = IDLE_SECONDS if state == "idle" else HEAD_SECONDS
+            seconds = LINGER_SECONDS if self._is_draining else HEAD_SECONDS
         if not self._is_ending:
             self.expires_at = self._door.loop.time() + seconds
 

@@ -71,21 +71,20 @@ class _NotPlainError(Exception):
 
 def plain(data: bytes, longest: int) -> Head | None:
     """Return the head of a plain request with a body up to `longest` bytes, or else None."""
-    end = data.find(_END, 0, _LONGEST)
-    size = len(data) - end - len(_END)
-    if end < 0 or size > longest:
+    head, end, body = data.partition(_END)
+    if not end or len(head) > _LONGEST or len(body) > longest:
         return None
-    start, *lines = data[:end].split(b"\r\n")
+    start, *lines = head.split(b"\r\n")
     try:
         method, target = _start(start)
         headers = Headers(map(_header, lines))
     except _NotPlainError:
         return None
     # Each name is there once, and nothing after the body.
-    is_length = headers.get("content-length", "0") == str(size)
+    is_length = headers.get("content-length", "0") == str(len(body))
     if not is_length or not len(headers) == len(lines) <= HEADERS:
         return None
-    return Head(method, target, "1.1", headers, data[end + len(_END) :])
+    return Head(method, target, "1.1", headers, body)
 
 
 @lru_cache(maxsize=1024)

@@ -61,16 +61,16 @@ class Most(NamedTuple):
 
 
 MOST = {
-    "SendMessage": Most(34, 81, 60, 1_830),
+    "SendMessage": Most(34, 80, 60, 1_800),
     "SendMessage, signed": Most(34, 85, 64, 1_960),
-    "ReceiveMessage": Most(36, 115, 85, 2_350),
-    "ChangeMessageVisibility": Most(30, 79, 57, 1_880),
-    "DeleteMessage": Most(29, 72, 52, 1_700),
-    "SendMessageBatch": Most(36, 86, 122, 5_060),
-    "ReceiveMessage, ten": Most(36, 109, 113, 4_050),
-    "DeleteMessageBatch": Most(31, 76, 66, 3_290),
-    "SendMessage, alone": Most(34, 81, 136, 3_440),
-    "DeleteMessage, alone": Most(29, 72, 108, 2_910),
+    "ReceiveMessage": Most(36, 111, 82, 2_290),
+    "ChangeMessageVisibility": Most(30, 75, 57, 1_850),
+    "DeleteMessage": Most(29, 73, 52, 1_670),
+    "SendMessageBatch": Most(36, 86, 122, 5_030),
+    "ReceiveMessage, ten": Most(36, 106, 110, 4_000),
+    "DeleteMessageBatch": Most(31, 76, 66, 3_260),
+    "SendMessage, alone": Most(34, 80, 135, 3_400),
+    "DeleteMessage, alone": Most(29, 71, 107, 2_860),
 }
 
 

@@ -50,11 +50,9 @@ async def receive_message(
     checks.wait_time(parameters.WaitTimeSeconds)
     checks.visibility_timeout(parameters.VisibilityTimeout)
     system = _system_names(parameters)
-    attempt = parameters.ReceiveRequestAttemptId
-    if queue.fifo:
-        checks.identifier(attempt, "ReceiveRequestAttemptId")
-    else:
-        checks.fifo_only(attempt, "ReceiveRequestAttemptId")
+    if (attempt := parameters.ReceiveRequestAttemptId) is not None:
+        check = checks.identifier if queue.fifo else checks.fifo_only
+        check(attempt, "ReceiveRequestAttemptId")
     receiver = _Receiver(node, call, queue)
     watch = call.request.watch_client
     unwatch = None if watch is None else watch(receiver.recipient.disconnect)
@@ -62,7 +60,7 @@ async def receive_message(
     consumer.begin()
     received = 0
     try:
-        reception = await receiver.receive(queue)
+        reception = await (receiver.wait(queue) if receiver.seconds else receiver.claim(queue))
         received = len(reception.messages)
         call.held = reception.held
     finally:
@@ -81,22 +79,23 @@ async def receive_message(
 class _Receiver:
     """The claims of one ReceiveMessage."""
 
+    __slots__ = ("_call", "_name", "_node", "recipient", "seconds")
+
     def __init__(self, node: Node, call: Call[requests.ReceiveMessage], queue: Queue) -> None:
         self._node, self._call, self._name = node, call, queue.name
         self.recipient = Recipient()
         wait = call.parameters.WaitTimeSeconds
-        self._wait = queue.attributes.receive_message_wait_time_seconds if wait is None else wait
+        # How long it may wait.
+        self.seconds = queue.attributes.receive_message_wait_time_seconds if wait is None else wait
 
-    async def receive(self, queue: Queue) -> Reception:
-        """Claim messages; wait for the first if there is a wait time."""
-        if not self._wait:
-            return await self._claim(queue)
+    async def wait(self, queue: Queue) -> Reception:
+        """Claim messages, and wait for the first."""
         self._node.notifier.announce(self._name.arn, queue.id)
         return await poll_until(
             self._node.waiters,
             self._name.arn,
             self._call.identity.key_id or "",
-            self._wait,
+            self.seconds,
             self.recipient,
             self._poll,
             self._resume,
@@ -105,20 +104,21 @@ class _Receiver:
         )
 
     async def _poll(self) -> Reception:
-        return await self._node.queues.on(self._name, self._call.deadline, self._claim)
+        return await self._node.queues.on(self._name, self._call.deadline, self.claim)
 
     async def _resume(self) -> None:
         self._call.deadline = self._node.deadline()
         # The key may have been disabled during the wait.
         await access.check_again(self._node, self._call)
 
-    async def _claim(self, queue: Queue) -> Reception:
+    async def claim(self, queue: Queue) -> Reception:
+        """Claim messages that are visible now."""
         node, parameters, deadline = self._node, self._call.parameters, self._call.deadline
         keys = _keys_version(node)
         if queue.attributes.paused:
             return Reception([], in_flight.PAUSE)
         if not await node.in_flight.allows(queue, deadline):
-            if not queue.fifo and not self._wait:
+            if not queue.fifo and not self.seconds:
                 raise errors.OverLimit("The maximum number of messages in flight is reached.")
             return Reception([], in_flight.PAUSE)
         limit, timeout = parameters.MaxNumberOfMessages or 1, parameters.VisibilityTimeout

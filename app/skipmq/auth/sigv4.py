@@ -45,7 +45,10 @@ Pairs = list[tuple[bytes, bytes]]
 
 
 class Headers(Protocol):
-    """The headers of a request, by name in lower case."""
+    """The headers of a request, by name in lower case.
+
+    Those with an attribute `is_canonical` that is true are in the form that is signed.
+    """
 
     def items(self) -> Iterable[tuple[str, str]]:
         """Return all headers."""
@@ -110,7 +113,9 @@ def verify(
     errors.InvalidClientTokenId, errors.ExpiredToken, errors.RequestExpired,
     errors.SignatureDoesNotMatch.
     """
-    headers = canonical_headers(request.headers.items())
+    given = request.headers
+    is_canonical = getattr(given, "is_canonical", False)
+    headers = dict(given.items()) if is_canonical else canonical_headers(given.items())
     claim = _claim(request.query, headers)
     scope = claim.scope
     names = tuple(headers)

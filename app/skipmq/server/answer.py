@@ -13,11 +13,11 @@ from skipmq.database import DatabaseError, monitor
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response
-from skipmq.server import proxies, request_trace
+from skipmq.server import request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
 from skipmq.server.dispatch import EVERY, perform
-from skipmq.server.proxies import Headers, Proxies
+from skipmq.server.proxies import Headers, Proxies, address
 from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog
 from skipmq.telemetry.logs import log
@@ -250,17 +250,16 @@ class Broker:
 
     def origin(self, peer: str, scheme: str, headers: Headers) -> Origin:
         """Return where a request is from; headers of forwarding count if `peer` is trusted."""
-        get = headers.get
+        get, proxies = headers.get, self._proxies
         host, site, page = get("host"), get("sec-fetch-site"), get("origin")
-        if self._proxies.are_any:
-            forwarded = self._proxies.forwarded(peer, scheme, host, headers.joined)
-            given = forwarded.client, forwarded.scheme, forwarded.host, host
-        else:
-            given = peer, scheme, host, host
-        is_short = len(host or "") + len(given[2] or "") <= 2 * limits.HOST
-        if site is None and page is None and is_short:
-            return self._cached_origin(*given)
-        return self._find_origin(*given, site, page)
+        if proxies.are_any or site is not None or page is not None or host is None:
+            found = proxies.forwarded(peer, scheme, host, headers.joined)
+            given = found.client, found.scheme, found.host, host, site, page
+            is_short = sum(len(each or "") for each in given) <= 2 * limits.HOST
+            return (self._cached_origin if is_short else self._find_origin)(*given)
+        if len(host) > limits.HOST:
+            return self._find_origin(peer, scheme, host, host)
+        return self._cached_origin(peer, scheme, host, host)
 
     def _find_origin(  # noqa: PLR0913, PLR0917 - all that it depends on.
         self,
@@ -278,7 +277,7 @@ class Broker:
         refusal = ""
         if self._browsers is not None:
             refusal = self._browsers.refusal(sent, site, page, base_url)
-        return Origin(proxies.client(peer), base_url, refusal)
+        return Origin(address(peer), base_url, refusal)
 
     async def health(self) -> tuple[int, dict[str, str]]:
         """Return the node's readiness as an HTTP status, with details."""

@@ -254,15 +254,15 @@ class Connection(asyncio.Protocol):
     def _await_request(self) -> None:
         """Set the timeout of the reader's state, and send 100 Continue if the client expects it."""
         state = self._reader.state
-        if state == "body":
+        if state == "idle" and not self._is_draining:
+            seconds = IDLE_SECONDS
+        elif state == "body":
             size = self._reader.body_bytes
             seconds = min(BODY_SECONDS, BODY_MINIMUM_SECONDS + size / BODY_RATE)
             if self._reader.expects_continue:
                 self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        elif self._is_draining:
-            seconds = LINGER_SECONDS
         else:
-            seconds = IDLE_SECONDS if state == "idle" else HEAD_SECONDS
+            seconds = LINGER_SECONDS if self._is_draining else HEAD_SECONDS
         if not self._is_ending:
             self.expires_at = self._door.loop.time() + seconds
 
@@ -307,11 +307,11 @@ class Connection(asyncio.Protocol):
                 return
         else:
             self._transport.write(head + body)
-            if self._can_write is not None and not await self._can_go_on():
+            if self._can_write is not None and not await self._drained():
                 return
-        self._go_on(keeps=keeps)
+        self._proceed(keeps=keeps)
 
-    def _go_on(self, *, keeps: bool) -> None:
+    def _proceed(self, *, keeps: bool) -> None:
         """Answer the next request or wait for it, or end, after an answer that is written."""
         if not keeps:
             self._end(lingers=self._is_draining or bool(self._pipelined))
@@ -322,8 +322,8 @@ class Connection(asyncio.Protocol):
         else:
             self._await_request()
 
-    async def _can_go_on(self) -> bool:
-        """Wait while the client does not read; return whether the connection goes on."""
+    async def _drained(self) -> bool:
+        """Wait while the client does not read; return whether the connection is open."""
         if self._can_write is not None:
             await self._can_write
         return not self._is_ending
@@ -339,10 +339,10 @@ class Connection(asyncio.Protocol):
         try:
             self._transport.write(head)
             for start in range(0, len(body), size):
-                if not await self._can_go_on():
+                if not await self._drained():
                     return False
                 self._transport.write(body[start : start + size])
-            return await self._can_go_on()
+            return await self._drained()
         finally:
             if held is not None:
                 held.release()

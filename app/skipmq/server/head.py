@@ -17,10 +17,10 @@ from skipmq.protocol import Response
 HEADERS = 128
 # The end of a head, and the longest of a plain request.
 _END, _LONGEST = b"\r\n\r\n", 4_096
-# The first line and a header of a plain request.
+# The first line, and names and values of headers, of a plain request.
 _START = re.compile(rb"(GET|POST) (/[A-Za-z0-9/._~?&=%+,:@-]*) HTTP/1\.1")
-# Possessive, so that no line takes long.
-_LINE = re.compile(rb"([A-Za-z0-9!#$%&'*+.^_`|~-]++): *+((?:[!-~]++(?: [!-~]++)*+)?+) *+")
+_NAME = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(rb"(?:[!-~]+(?: [!-~]+)*)?")
 # No plain request has these, which change how it, or what follows it, is read.
 _FRAMING = frozenset({"connection", "expect", "proxy-connection", "transfer-encoding", "upgrade"})
 _KEEPS = ("connection", "keep-alive")
@@ -55,6 +55,12 @@ class Headers(dict[str, str]):
         return [*super().items(), *self.repeated]
 
 
+class PlainHeaders(Headers):
+    """The headers of a plain request: each name once, and no spaces that a signature leaves out."""
+
+    is_canonical = True
+
+
 class Head(msgspec.Struct, frozen=True):
     """The head of a request, and the body of one that is plain."""
 
@@ -71,21 +77,20 @@ class _NotPlainError(Exception):
 
 def plain(data: bytes, longest: int) -> Head | None:
     """Return the head of a plain request with a body up to `longest` bytes, or else None."""
-    end = data.find(_END, 0, _LONGEST)
-    size = len(data) - end - len(_END)
-    if end < 0 or size > longest:
+    head, end, body = data.partition(_END)
+    if not end or len(head) > _LONGEST or len(body) > longest:
         return None
-    start, *lines = data[:end].split(b"\r\n")
+    start, *lines = head.split(b"\r\n")
     try:
         method, target = _start(start)
-        headers = Headers(map(_header, lines))
+        headers = PlainHeaders(map(_header, lines))
     except _NotPlainError:
         return None
     # Each name is there once, and nothing after the body.
-    is_length = headers.get("content-length", "0") == str(size)
+    is_length = headers.get("content-length", "0") == str(len(body))
     if not is_length or not len(headers) == len(lines) <= HEADERS:
         return None
-    return Head(method, target, "1.1", headers, data[end + len(_END) :])
+    return Head(method, target, "1.1", headers, body)
 
 
 @lru_cache(maxsize=1024)
@@ -99,9 +104,11 @@ def _start(line: bytes) -> tuple[str, bytes]:
 @lru_cache(maxsize=1024)
 def _header(line: bytes) -> tuple[str, str]:
     """Return name and value of a plain request's header; clients repeat most lines."""
-    if (found := _LINE.fullmatch(line)) is None:
+    name, colon, value = line.partition(b":")
+    value = value.strip(b" ")
+    if not colon or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
         raise _NotPlainError
-    header = found[1].decode().lower(), found[2].decode()
+    header = name.decode().lower(), value.decode()
     if header[0] in _FRAMING and (header[0], header[1].lower()) != _KEEPS:
         raise _NotPlainError
     return header

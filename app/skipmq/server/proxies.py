@@ -58,16 +58,16 @@ class Proxies:
         self, peer: str, scheme: str, host: str | None, values: HeaderValues
     ) -> Forwarded:
         """Return who sent a request that `peer` has sent or forwarded, by the headers' values."""
-        peer = client(peer)
+        peer = address(peer)
         if not self._is_trusted(peer):
             return Forwarded(peer, scheme, host)
         found = peer
         for each in reversed(values("x-forwarded-for").split(",")):
-            address = _address(each.strip())
+            before = _address(each.strip())
             # Stop at a text that is no address: what precedes it may be forged.
-            if address is None or not self._is_trusted(found):
+            if before is None or not self._is_trusted(found):
                 break
-            found = address
+            found = before
         proto = _last(values("x-forwarded-proto")).lower()
         return Forwarded(
             found,
@@ -77,7 +77,7 @@ class Proxies:
 
 
 @lru_cache(maxsize=4096)
-def client(peer: str) -> str:
+def address(peer: str) -> str:
     """Return the address of a peer; a WSGI server may have a name or nothing in its place."""
     return _address(peer) or peer
 

@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from bench import chart, databases, machine, report
 from bench.cases import CASES, Case
 from bench.machine import Unavailable
+from bench.peers import BEFORE
 from bench.record import Comparison
 from bench.run import PEERS, TROUBLE, Run
 
@@ -66,12 +67,36 @@ def subtitle(found: dict[str, Any], *names: str) -> str:
     )
 
 
+def _sizes(
+    _context: click.Context, _parameter: click.Parameter, given: Sequence[str]
+) -> dict[str, Any]:
+    known = {name for case in CASES.values() for name in case.full.sizes}
+    found = {}
+    for word in given:
+        name, _, value = word.partition("=")
+        if name not in known:
+            raise click.BadParameter(f"no case has the size {name}: {', '.join(sorted(known))}")
+        try:
+            found[name] = json.loads(value)
+        except ValueError as error:
+            raise click.BadParameter(f"{name}: {error}") from error
+    return found
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--quick", is_flag=True, help="The form of each case that takes a minute at most.")
 @click.option("--case", "names", multiple=True, type=click.Choice([*CASES]), help="Only this one.")
 @click.option("--peer", "wanted", multiple=True, type=click.Choice([*PEERS]), help="Only this one.")
 @click.option("--rounds", type=click.IntRange(1, 100), help="Rounds of a comparison.")
 @click.option("--seconds", type=click.IntRange(1, 3600), help="Seconds of a measurement.")
+@click.option(
+    "--size", "sizes", multiple=True, metavar="NAME=JSON", callback=_sizes,
+    help='A size of a case, as connections=[16] or kinds=["FIFO"].',
+)  # fmt: skip
+@click.option(
+    "--before", type=click.Path(exists=True, dir_okay=False, resolve_path=True),
+    help="The command skipmq of another checkout, which takes part in the cases of peers.",
+)  # fmt: skip
 @click.option("--output", type=click.Path(path_type=Path), default=RESULTS, help="Folder of files.")
 @click.option("--list", "listing", is_flag=True, help="List the cases.")
 def bench(
@@ -81,6 +106,8 @@ def bench(
     wanted: Sequence[str],
     rounds: int | None,
     seconds: int | None,
+    sizes: dict[str, Any],
+    before: str | None,
     output: Path,
     listing: bool,
 ) -> None:
@@ -107,13 +134,24 @@ def bench(
         run = Run(
             folder=folder,
             databases=server,
-            wanted=frozenset(PEERS[name] for name in wanted or PEERS),
+            wanted=frozenset([BEFORE, *(PEERS[name] for name in wanted or PEERS)]),
+            before=before or "",
             progress=progress,
             show=lambda comparison: console.print(report.comparison_shown(comparison)),
         )
         for name in names or CASES:
             began = time.monotonic()
-            why = _measure(run, name, CASES[name], quick=quick, rounds=rounds, seconds=seconds)
+            case = CASES[name]
+            form = case.quick if quick else case.full
+            chosen = {size: value for size, value in sizes.items() if size in form.sizes}
+            run.case = name
+            run.form = replace(
+                form,
+                rounds=rounds or form.rounds,
+                seconds=seconds or form.seconds,
+                sizes={**form.sizes, **chosen},
+            )
+            why = _measure(run, case)
             if why:
                 failures[name] = why
                 console.print(f"[red]{name} failed:[/]", why, markup=True)
@@ -128,13 +166,8 @@ def bench(
         sys.exit(1)
 
 
-def _measure(
-    run: Run, name: str, case: Case, *, quick: bool, rounds: int | None, seconds: int | None
-) -> str:
+def _measure(run: Run, case: Case) -> str:
     """Run a case; return why it could not be run."""
-    form = case.quick if quick else case.full
-    run.case = name
-    run.form = replace(form, rounds=rounds or form.rounds, seconds=seconds or form.seconds)
     try:
         case.measure(run)
     except (*TROUBLE, psycopg.Error) as error:

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import bodies, consumers, latency, pages, partitions, suites, throughput
-from bench.load import Shape
+from bench import bodies, consumers, latency, pages, partitions, spread, suites, throughput
 from bench.run import Form, Run, quick
 
 
@@ -15,16 +14,13 @@ class Case:
     full: Form
 
 
-_SHAPES = [
-    *(Shape(batch, connections=number) for number in (64, 16, 256) for batch in (1, 10)),
-    *(Shape(batch, size) for size in (4096, 65536) for batch in (1, 10)),
-]
+_KINDS = ["standard", "FIFO"]
 
 CASES = {
     "life-cycle": Case(
         throughput.life_cycle,
-        quick=quick(1, 2, shapes=[Shape(1), Shape(10)]),
-        full=Form(5, 10, sizes={"shapes": _SHAPES}),
+        quick=quick(1, 2, connections=[64], bodies=[]),
+        full=Form(5, 10, sizes={"connections": [64, 16, 256], "bodies": [4096, 65536]}),
     ),
     "processor": Case(throughput.processor, quick=quick(1, 3), full=Form(5, 10)),
     "signatures": Case(throughput.signatures, quick=quick(1, 2), full=Form(5, 10)),
@@ -81,9 +77,16 @@ CASES = {
     "bodies": Case(bodies.bodies, quick=quick(3, 1), full=Form(7, 1)),
     "nodes": Case(throughput.nodes, quick=quick(2, 2), full=Form(5, 10)),
     "queues": Case(
-        throughput.queues,
-        quick=quick(2, 1, queues=1000),
-        full=Form(5, 10, sizes={"queues": 1000}),
+        spread.queues,
+        quick=quick(1, 2, queues=[1, 20, 100], connections=[64], kinds=_KINDS),
+        full=Form(
+            5, 10, sizes={"queues": [1, 20, 100, 1000], "connections": [64, 16], "kinds": _KINDS}
+        ),
+    ),
+    "senders": Case(
+        spread.senders,
+        quick=quick(1, 1, connections=[64], users=20),
+        full=Form(5, 10, sizes={"connections": [64, 16], "users": 20}),
     ),
     "durability": Case(throughput.durability, quick=quick(2, 2), full=Form(5, 10)),
     "partitions": Case(

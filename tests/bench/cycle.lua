@@ -1,13 +1,16 @@
 -- The life cycle of messages over AWS JSON 1.0: send, receive, delete what was received, on queues in turn.
 -- usage: wrk … -s cycle.lua URL -- QUEUES BATCH BYTES GROUPS RUN
--- QUEUES is a file with a queue's URL a line; GROUPS is 0 for standard queues; RUN makes deduplication ids
--- unlike those of other runs. Prints one line of JSON.
+-- QUEUES is a file with a queue's URL a line; GROUPS is the number of groups of all FIFO queues together, one
+-- a queue at least, 0 for standard queues; RUN makes deduplication ids unlike those of other runs. Prints one
+-- line of JSON.
 --
 -- wrk does not say to which request an answer belongs. So each body begins with the number of its queue, and
 -- deletes are counted as they are asked for: one that fails is an error, and no run with errors counts.
 local threads = {}
 local urls, sends, receipts, turn, sending = {}, {}, {}, 0, false
 local batch, padding, groups, run
+-- The messages of each FIFO queue.
+local grouped = {}
 -- Of many queues, those are received from whose send has been answered: more than there are connections.
 local LAG = 100
 
@@ -34,7 +37,9 @@ local function entry(queue)
   local text = '"MessageBody":"' .. number .. padding:sub(#number + 1) .. '"'
   if groups > 0 then
     message = message + 1
-    text = text .. ',"MessageGroupId":"group-' .. message % groups
+    grouped[queue] = (grouped[queue] or 0) + 1
+    local own = math.max(1, math.floor((groups - queue) / #urls) + 1)
+    text = text .. ',"MessageGroupId":"group-' .. grouped[queue] % own
       .. '","MessageDeduplicationId":"' .. run .. "-" .. message .. '"'
   end
   return text

@@ -2,17 +2,19 @@
 
 import contextlib
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
 import psycopg
 
 from bench import machine
+from bench.machine import Unavailable
 from skipmq import embedded
 from support import standby
-from support.http import eventually
+from support.http import SKIPMQ, environment, eventually
 from support.postgres import Databases
 
 PGMQ_QUEUE = "bench"
@@ -66,13 +68,30 @@ def postmaster(url: str) -> int:
 
 
 @contextlib.contextmanager
-def migrated(databases: Databases) -> Iterator[str]:
-    """Give the owner's URL of a fresh database with SkipMQ in it."""
-    url = databases.migrated()
+def migrated(databases: Databases, program: Sequence[str] = SKIPMQ) -> Iterator[str]:
+    """Give the owner's URL of a fresh database with SkipMQ in it, of this checkout or another."""
+    ours = program == SKIPMQ
+    url = databases.migrated() if ours else databases.empty()
     try:
+        if not ours:
+            command(url, program, "migrate")
         yield url
     finally:
         databases.drop(url)
+
+
+def command(database: str, program: Sequence[str], *words: str, **settings: str) -> str:
+    """Run a command of a checkout on a database; return what it prints. Raises Unavailable."""
+    done = subprocess.run(
+        [*program, *words],
+        env=environment({"database_url": database, **settings}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise Unavailable(f"skipmq {words[0]}: {' '.join(done.stderr.split())[-300:]}")
+    return done.stdout
 
 
 @contextlib.contextmanager

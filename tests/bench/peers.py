@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
@@ -18,13 +18,15 @@ from bench import databases, machine
 from bench.machine import Unavailable
 from bench.wire import Client, Refused
 from support.certificates import Files
-from support.http import SKIPMQ, NodeProcess, environment, free_port
+from support.http import ACCOUNT, SKIPMQ, NodeProcess, environment, free_port
 from support.key_commands import MASTER_KEY
 from support.postgres import as_node
 
 PATIENCE = 60
 _STOP_SECONDS = 5
 SKIPMQ_NAME = "SkipMQ"
+# Another checkout, as of the commit before.
+BEFORE = "SkipMQ, before"
 ELASTICMQ, ELASTICMQ_PERSISTENT = "ElasticMQ, in memory", "ElasticMQ, persistent"
 MOTO = "moto"
 EMPTY = "empty handler"
@@ -44,9 +46,23 @@ class Broker:
 
     def queue(self, *, fifo: bool = False, **attributes: str) -> str:
         """Create a queue; return its URL."""
-        name = f"bench-{next(_numbers)}" + ".fifo" * fifo
         with contextlib.closing(Client(self.url)) as client:
-            return client.create_queue(name, attributes | (_FIFO if fifo else {}))
+            return self._create(client, fifo, attributes)
+
+    @contextlib.contextmanager
+    def queues(self, number: int, *, fifo: bool = False, **attributes: str) -> Iterator[list[str]]:
+        """Give the URLs of so many fresh queues, which are deleted at the end."""
+        with contextlib.closing(Client(self.url)) as client:
+            urls = [self._create(client, fifo, attributes) for _ in range(number)]
+        yield urls
+        with contextlib.closing(Client(self.url)) as client:
+            for url in urls:
+                client.call("DeleteQueue", QueueUrl=url)
+
+    @staticmethod
+    def _create(client: Client, fifo: bool, attributes: dict[str, str]) -> str:
+        name = f"bench-{next(_numbers)}" + ".fifo" * fifo
+        return client.create_queue(name, attributes | (_FIFO if fifo else {}))
 
 
 @contextlib.contextmanager
@@ -57,11 +73,13 @@ def skipmq(
     requests: int = 0,
     signed: bool = False,
     files: Files | None = None,
+    program: Sequence[str] = SKIPMQ,
 ) -> Iterator[Broker]:
     """Run a node on a database, given by its owner's URL; 0 leaves a setting at its default.
 
     It admits at least so many requests at once in a worker, with `signed` only signed ones, with
-    `files` over TLS. Raises Unavailable.
+    `files` over TLS. A program of another checkout needs a database of that one. Raises
+    Unavailable.
     """
     settings: dict[str, Any] = _room_for(requests) if requests else {}
     if signed:
@@ -73,13 +91,25 @@ def skipmq(
         settings |= files.settings
         context = files.context()
     url = as_node(database)
-    with NodeProcess(database_url=url, log_level="warning", context=context, **settings) as node:
+    settings |= {"database_url": url, "log_level": "warning"}
+    with NodeProcess(context=context, program=program, **settings) as node:
         try:
             node.ready()
         except AssertionError as error:
             raise Unavailable(f"SkipMQ did not start: {error}") from error
         postmaster = databases.postmaster(database)
-        yield Broker(SKIPMQ_NAME, node.url, node.process.pid, postmaster)
+        name = SKIPMQ_NAME if program == SKIPMQ else BEFORE
+        yield Broker(name, node.url, node.process.pid, postmaster)
+
+
+def keys(database: str, number: int, program: Sequence[str] = SKIPMQ) -> list[dict[str, str]]:
+    """Make so many access keys, each of a user of its own, in the account of the queues."""
+    words = ("keys", "create", "--account", ACCOUNT, "--json")
+    found = []
+    for _ in range(number):
+        made = json.loads(databases.command(database, program, *words, master_key=MASTER_KEY))
+        found.append({"key": made["access_key_id"], "secret": made["secret_access_key"]})
+    return found
 
 
 @cache

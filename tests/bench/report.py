@@ -131,10 +131,14 @@ def goal_rows(comparisons: Sequence[Comparison]) -> list[list[str]]:
 def notes(comparison: Comparison) -> list[str]:
     """Return who failed, and who was not warm."""
     found = [f"{name} failed: {why}" for name, why in comparison.failures.items()]
+    cold: dict[int, list[str]] = {}
     for name, warm_up in comparison.warm_ups.items():
         if not warm_up.steady:
-            found.append(f"{name}: not steady after {warm_up.seconds} s of warm-up")
-    return found
+            cold.setdefault(warm_up.seconds, []).append(name)
+    return found + [
+        f"{'; '.join(names)}: not steady after {seconds} s of warm-up"
+        for seconds, names in cold.items()
+    ]
 
 
 def comparison_shown(comparison: Comparison) -> Group:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from math import inf
 from pathlib import Path
@@ -19,6 +20,7 @@ from bench.record import Comparison, WarmUp
 from bench.usage import Meter
 from bench.wire import Refused
 from skipmq.limits import DEFAULT_ACCOUNT as ACCOUNT
+from support.http import SKIPMQ
 from support.postgres import Databases, as_node
 
 SQL, PGMQ = "SQL functions", "PGMQ"
@@ -111,6 +113,8 @@ class Run:
     case: str = ""
     comparisons: list[Comparison] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
+    # The command `skipmq` of another checkout that takes part.
+    before: str = ""
 
     def wants(self, name: str) -> bool:
         return name in self.wanted
@@ -121,7 +125,7 @@ class Run:
         self.absent = {}
         starts: dict[str, Callable[[ExitStack], Broker]] = {
             # One worker: what `skipmq serve` runs on two cores that are the database's too.
-            peers.SKIPMQ_NAME: lambda s: s.enter_context(peers.skipmq(self.database(s), workers=1)),
+            **{name: partial(self._node, program) for name, program in self.programs().items()},
             peers.ELASTICMQ: lambda s: s.enter_context(peers.elasticmq(self.folder)),
             peers.ELASTICMQ_PERSISTENT: lambda s: s.enter_context(
                 peers.elasticmq(self.folder, persistent=True)
@@ -131,13 +135,22 @@ class Run:
         with ExitStack() as stack:
             found = {}
             for name in names or starts:
-                if self.wants(name):
+                if self.wants(name) and name in starts:
                     with self.noting(name):
                         found[name] = starts[name](stack)
             yield found
 
-    def database(self, stack: ExitStack) -> str:
-        return stack.enter_context(databases.migrated(self.databases))
+    def _node(self, program: Sequence[str], stack: ExitStack) -> Broker:
+        database = self.database(stack, program)
+        return stack.enter_context(peers.skipmq(database, workers=1, program=program))
+
+    def programs(self) -> dict[str, list[str]]:
+        """Return the command of each SkipMQ that takes part."""
+        before = {peers.BEFORE: [self.before]} if self.before else {}
+        return {peers.SKIPMQ_NAME: SKIPMQ} | before
+
+    def database(self, stack: ExitStack, program: Sequence[str] = SKIPMQ) -> str:
+        return stack.enter_context(databases.migrated(self.databases, program))
 
     def fill(self, database: str, queue: str, messages: int, groups: int = 0) -> None:
         """Send a backlog to the queue at a URL, and show how far that is."""
@@ -221,18 +234,24 @@ class Run:
         shape: Shape,
         queue: str = "",
         *,
+        number: int = 1,
         whole: bool = True,
         **attributes: str,
     ) -> Measure:
-        """Return a measure of life cycles over HTTP, on a fresh queue unless one is given."""
+        """Return a measure of life cycles over HTTP, on fresh queues in turn or a given one."""
 
-        def measure(seconds: int) -> Outcome:
-            url = queue or broker.queue(fifo=shape.groups > 0, **attributes)
+        def loaded(urls: Sequence[str], seconds: int) -> Outcome:
             meter = Meter.start(broker.pid, broker.postmaster)
-            outcome = load.wrk([broker.url], [url], shape, seconds, whole=whole)
+            outcome = load.wrk([broker.url], urls, shape, seconds, whole=whole)
             details = outcome.details
             used = meter.per_request(details.pop("requests"))
             return Outcome(outcome.rate, details | used)
+
+        def measure(seconds: int) -> Outcome:
+            if queue:
+                return loaded([queue], seconds)
+            with broker.queues(number, fifo=shape.groups > 0, **attributes) as urls:
+                return loaded(urls, seconds)
 
         return measure
 
@@ -248,9 +267,9 @@ class Run:
         return measure
 
     def signed(
-        self, broker: Broker, database: str, key: Mapping[str, str], shape: Shape
+        self, broker: Broker, database: str, keys: Sequence[Mapping[str, str]], shape: Shape
     ) -> Measure:
-        """Return a measure of signed sends and receives in turn, on a fresh queue.
+        """Return a measure of sends and receives in turn, signed by keys in turn, on a fresh queue.
 
         Nothing is deleted: what was received becomes visible again after a second.
         """
@@ -259,7 +278,7 @@ class Run:
             name = f"signed-{next(_numbers)}"
             databases.create_queue(database, name)
             queue = f"{broker.url}/{ACCOUNT}/{name}"
-            lines = wire.signed(broker.url, queue, key, shape.batch, shape.size)
+            lines = wire.signed(broker.url, queue, keys, shape.batch, shape.size)
             meter = Meter.start(broker.pid, broker.postmaster)
             outcome = load.signed_requests(broker.url, lines, shape, seconds)
             used = meter.per_request(outcome.details.pop("requests"))

@@ -1,15 +1,21 @@
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from bench import wire
+from bench.__main__ import bench
 from bench.cases import CASES
 from bench.clients import percentile
 from bench.load import Failed, Outcome, Shape, parse_pgbench, parse_wrk
+from bench.peers import BEFORE, SKIPMQ_NAME
 from bench.record import Comparison, Pair, WarmUp
 from bench.report import goals, markdown, notes, number, summary
 from bench.run import PEERS, SQL, Form, warm_up
@@ -254,22 +260,75 @@ def test_each_case_says_what_it_is_and_has_two_forms_of_the_same_sizes() -> None
     ]  # fmt: skip
 
 
-@pytest.mark.slow
-def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
+def test_requests_of_many_users_are_signed_by_each_in_turn() -> None:
+    keys = [{"key": f"KEY{number}", "secret": "secret"} for number in range(3)]
+
+    lines = wire.signed("http://127.0.0.1:1", "queue", keys, 1, 8)
+
+    by = [re.findall("^(.*?)\t.*Credential=(.*?)/", line)[0] for line in lines]
+    assert by[:8] == [
+        (action, f"KEY{number}")
+        for number in (0, 1, 2, 0)
+        for action in ("SendMessage", "ReceiveMessage")
+    ]
+
+
+@pytest.mark.parametrize("size", ["nothing=1", "queues=", "queues=[1"])
+def test_size_that_no_case_has_or_no_json_is_refused(size: str) -> None:
+    assert CliRunner().invoke(bench, ["--list", "--size", size]).exit_code == 2
+
+
+def measured(folder: Path, *words: str) -> tuple[Path, dict[str, Any]]:
+    """Run the benchmark in its quick form; return the file of its results and what is in it."""
     need("wrk")
-    words = [sys.executable, "-m", "bench", "--quick", "--case", "life-cycle", "--seconds", "1"]
-    words += ["--peer", "skipmq", "--peer", "sql", "--output", str(tmp_path)]
-
+    words = (sys.executable, "-m", "bench", "--quick", "--seconds", "1", *words)
     done = subprocess.run(
-        words, cwd=ROOT / "tests", env=os.environ | {"PYTHONPATH": "../deploy"},  # noqa: TID251
-        capture_output=True, text=True, timeout=180, check=False,
+        [*words, "--output", str(folder)],
+        cwd=ROOT / "tests", env=os.environ | {"PYTHONPATH": "../deploy"},  # noqa: TID251
+        capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
-
     assert done.returncode == 0, done.stdout + done.stderr
-    (file,) = tmp_path.glob("*-quick.json")
+    (file,) = folder.glob("*-quick.json")
     found = json.loads(file.read_text())
     assert found["failures"] == {}
-    assert len(found["comparisons"]) == len(CASES["life-cycle"].quick.sizes["shapes"])
+    return file, found
+
+
+@pytest.mark.slow
+def test_many_queues_and_users_are_measured_for_real_beside_another_checkout(
+    tmp_path: Path,
+) -> None:
+    # The commands of this checkout stand for those of another.
+    before = Path(sys.executable).with_name("skipmq")
+    words = ("--case", "queues", "--case", "senders", "--peer", "skipmq", "--before", str(before))
+
+    few = ('kinds=["FIFO"]', "queues=[1,20]", "users=3")
+    _, found = measured(tmp_path, *words, *(f"--size={size}" for size in few))
+
+    queues = {f"{name}, {n}" for name in (SKIPMQ_NAME, BEFORE) for n in ("1 queue", "20 queues")}
+    users = {f"{name}, {n}" for name in (SKIPMQ_NAME, BEFORE) for n in ("1 user", "3 users")}
+    rates = ["FIFO, 128 groups, 64 connections", "64 connections"]
+    comparisons = {each["title"]: each for each in found["comparisons"]}
+    assert len(comparisons) == 3 * len(rates)
+    for title, names in zip(rates, (queues, users), strict=True):
+        assert set(comparisons[title]["contestants"]) == names
+        for whose in ("the broker", "PostgreSQL"):
+            costs = comparisons[f"{whose}'s processor time a request, {title}"]
+            assert set(costs["contestants"]) == names
+            assert min(each["median"] for each in costs["contestants"].values()) > 0
+            assert {ratio["of"].rpartition(", ")[2] for ratio in costs["ratios"]} <= {
+                "20 queues", "3 users"
+            }  # fmt: skip
+            assert len(costs["ratios"]) == 2
+            assert costs["failures"] == {}
+
+
+@pytest.mark.slow
+def test_life_cycle_is_measured_for_real(tmp_path: Path) -> None:
+    file, found = measured(tmp_path, "--case", "life-cycle", "--peer", "skipmq", "--peer", "sql")
+
+    sizes = CASES["life-cycle"].quick.sizes
+    assert len(found["comparisons"]) == 2 * len(sizes["connections"] + sizes["bodies"])
     for comparison in found["comparisons"]:
         assert set(comparison["contestants"]) == {PEERS["skipmq"], SQL}
         node = comparison["contestants"][PEERS["skipmq"]]

@@ -6,13 +6,18 @@ from dataclasses import replace
 
 from bench import databases, load, peers
 from bench.load import Shape
-from bench.peers import ELASTICMQ, ELASTICMQ_PERSISTENT, EMPTY, MOTO, SKIPMQ_NAME
+from bench.peers import (
+    BEFORE,
+    ELASTICMQ,
+    ELASTICMQ_PERSISTENT,
+    EMPTY,
+    MOTO,
+    SKIPMQ_NAME,
+)
 from bench.record import Pair
 from bench.run import PGMQ, SQL, Measure, Run
 from local_cluster.certificates import Authority
-from skipmq.limits import DEFAULT_ACCOUNT as ACCOUNT
 from support.certificates import Files
-from support.key_commands import Keys
 
 _RATE = "messages/s"
 # By batch and connections, bodies of 256 bytes: against ElasticMQ in memory, and persistent.
@@ -36,7 +41,7 @@ def life_cycle(run: Run) -> None:
         if run.wants(PGMQ):
             with run.noting(PGMQ):
                 pgmq_database = stack.enter_context(databases.with_pgmq(run.databases))
-        for shape in run.form.sizes["shapes"]:
+        for shape in _shapes(run):
             measures = {name: run.cycles(broker, shape) for name, broker in brokers.items()}
             # What does not depend on connections is measured with 64 of them, and moto there alone.
             main = shape == Shape(shape.batch)
@@ -50,6 +55,14 @@ def life_cycle(run: Run) -> None:
             run.compare(str(shape), _RATE, measures, SKIPMQ_NAME, pairs=_pairs(shape))
 
 
+def _shapes(run: Run) -> list[Shape]:
+    connections, bodies = run.form.sizes["connections"], run.form.sizes["bodies"]
+    return [
+        *(Shape(batch, connections=number) for number in connections for batch in (1, 10)),
+        *(Shape(batch, size) for size in bodies for batch in (1, 10)),
+    ]
+
+
 def _pairs(shape: Shape) -> list[Pair]:
     key = (shape.batch, shape.connections)
     memory, persistent = _GOALS.get(key, (None, None)) if shape.size == 256 else (None, None)
@@ -60,6 +73,7 @@ def _pairs(shape: Shape) -> list[Pair]:
         Pair(SKIPMQ_NAME, SQL, 0.8 if ten else None),
         Pair(SKIPMQ_NAME, PGMQ, 1.5 if ten else None),
         Pair(SKIPMQ_NAME, MOTO),
+        Pair(SKIPMQ_NAME, BEFORE),
     ]
 
 
@@ -97,14 +111,14 @@ def signatures(run: Run) -> None:
     signed = f"{SKIPMQ_NAME}, signed"
     with ExitStack() as stack:
         on, off = run.database(stack), run.database(stack)
-        key = Keys(on).create(ACCOUNT)
+        keys = peers.keys(on, 1)
         nodes = {
             SKIPMQ_NAME: (off, stack.enter_context(peers.skipmq(off, workers=1))),
             signed: (on, stack.enter_context(peers.skipmq(on, workers=1, signed=True))),
         }
         for batch in (1, 10):
             measures = {
-                name: _by_processor(run.signed(node, database, key, Shape(batch)))
+                name: _by_processor(run.signed(node, database, keys, Shape(batch)))
                 for name, (database, node) in nodes.items()
             }
             run.compare(
@@ -273,24 +287,6 @@ def nodes(run: Run) -> None:
         names = {1: "1 node", 2: "2 nodes", 4: "4 nodes"}
         measures = {name: spread(number) for number, name in names.items()}
         run.compare("nodes of one worker", _RATE, measures, "1 node")
-
-
-def queues(run: Run) -> None:
-    """The same load on a thousand queues in turn, against one queue."""
-    number = run.form.sizes["queues"]
-    with run.brokers(SKIPMQ_NAME, ELASTICMQ) as brokers:
-        for name, broker in brokers.items():
-            many = [broker.queue() for _ in range(number)]
-
-            def spread(chosen: list[str], url: str = broker.url) -> Measure:
-                return lambda seconds: load.wrk([url], chosen, Shape(), seconds)
-
-            run.compare(
-                f"{name}: queues",
-                _RATE,
-                {"1 queue": spread(many[:1]), f"{number:,} queues": spread(many)},
-                "1 queue",
-            )
 
 
 def durability(run: Run) -> None:

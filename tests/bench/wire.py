@@ -3,7 +3,7 @@
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -43,9 +43,13 @@ def request(url: str, action: str, **parameters: Any) -> bytes:
     return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
 
 
-def signed(url: str, queue: str, key: Mapping[str, str], batch: int, size: int) -> list[str]:
-    """Return sends and receives in turn, signed now, as signed.lua reads them."""
-    signer = SigV4Auth(Credentials(key["key"], key["secret"]), "sqs", "us-east-1")
+def signed(
+    url: str, queue: str, keys: Sequence[Mapping[str, str]], batch: int, size: int
+) -> list[str]:
+    """Return sends and receives in turn, signed now by keys in turn, as signed.lua reads them."""
+    signers = [
+        SigV4Auth(Credentials(key["key"], key["secret"]), "sqs", "us-east-1") for key in keys
+    ]
     lines = []
     parameters: dict[str, Any]
     for number in range(_SIGNED):
@@ -61,7 +65,7 @@ def signed(url: str, queue: str, key: Mapping[str, str], batch: int, size: int) 
         body = json.dumps({"QueueUrl": queue, **parameters})
         plain = {name: value for name, value in headers(action).items() if name != "Authorization"}
         request = AWSRequest("POST", f"{url}/", headers=plain, data=body)
-        signer.add_auth(request)
+        signers[number // 2 % len(signers)].add_auth(request)
         found = request.headers
         lines.append(f"{action}\t{found['X-Amz-Date']}\t{found['Authorization']}\t{body}")
     return lines

@@ -14,7 +14,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import cycle
 from pathlib import Path
@@ -81,8 +81,10 @@ class NodeProcess:
         *options: str,
         variables: Mapping[str, str] | None = None,
         context: ssl.SSLContext | None = None,
+        program: Sequence[str] = SKIPMQ,
         **settings: Any,
     ) -> None:
+        self._program = program
         self.port = int(settings.setdefault("port", free_port()))
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         self.probes_url = self.url
@@ -105,7 +107,7 @@ class NodeProcess:
         self._reader.start()
 
     def command(self, *options: str) -> list[str]:
-        return [*SKIPMQ, "serve", *options]
+        return [*self._program, "serve", *options]
 
     def _read(self) -> None:
         assert self.process.stderr is not None

@@ -105,16 +105,17 @@ class Service:
             moved += await self.delete(queue, [message])
         return moved
 
-    def transaction(self) -> AbstractContextManager[Any]:
+    def transaction(self, end: Any) -> AbstractContextManager[Any]:
         """Raise ClientError: there is none."""
+        del end
         raise ClientError(
             f"context.transaction() needs the database, and this app uses {self._caller.url}:"
             " return, which deletes the message, or pass the App a postgresql:// URL"
         )
 
-    def atransaction(self) -> AbstractAsyncContextManager[Any]:
+    def atransaction(self, end: Any) -> AbstractAsyncContextManager[Any]:
         """Raise ClientError: there is none."""
-        self.transaction()
+        self.transaction(end)
         raise AssertionError
 
     def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:

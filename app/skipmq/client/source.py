@@ -1,6 +1,6 @@
 """Where a worker has its messages from: the database of the broker, or a node over HTTP."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
@@ -59,11 +59,13 @@ class Source(Protocol):
     async def dead_letter(self, queue: Queue[Any], messages: Sequence[Message], reason: str) -> int:
         """Move messages to the queue's dead-letter queue; raise ClientError where it has none."""
 
-    def transaction(self) -> AbstractContextManager[Any]:
-        """Give a connection in a transaction; for threads."""
+    def transaction(self, end: Callable[[Any], None]) -> AbstractContextManager[Any]:
+        """Give a connection in a transaction, the last of which is `end`; for threads."""
 
-    def atransaction(self) -> AbstractAsyncContextManager[Any]:
-        """Give a connection in a transaction; for coroutines."""
+    def atransaction(
+        self, end: Callable[[Any], Awaitable[None]]
+    ) -> AbstractAsyncContextManager[Any]:
+        """Do what `transaction` does, for coroutines."""
 
     def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
         """Return the statement that deletes messages, with its parameters."""

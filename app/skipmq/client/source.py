@@ -22,7 +22,8 @@ class Wakened(Protocol):
 class Source(Protocol):
     """Claims and settles messages; all waits until it can, and raises ClientError for mistakes.
 
-    What settles messages returns for how many it did something: the others are another's.
+    What settles messages returns for how many it did something: the others are another's. Those
+    that are called are what they return when it is their turn.
     """
 
     @property
@@ -45,13 +46,13 @@ class Source(Protocol):
     async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
         """Receive up to `limit` messages, and hide them for so long."""
 
-    async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
-        """Delete messages."""
+    async def delete(self, queue: Queue[Any], messages: Settled) -> list[bool]:
+        """Delete messages; return for each whether it was."""
 
     async def hide(
         self, queue: Queue[Any], messages: Settled, seconds: int, reason: str | None = None
     ) -> int:
-        """Hide messages from now on; `messages` that are called are those when it is their turn."""
+        """Hide messages from now on."""
 
     async def give_back(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
         """Make messages visible, and their receive uncounted where that can be."""

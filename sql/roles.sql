@@ -99,6 +99,7 @@ begin
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, uuid, text, text),
+      skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),
       skipmq.change_message_visibility(text, bigint, integer, uuid, integer, text, text, text),
       skipmq.return_message(text, bigint, integer, uuid, text, text),
       skipmq.dead_letter_message(text, bigint, integer, uuid, text, text, text),

@@ -1,5 +1,5 @@
 -- Does: returns the current generation of a queue, by name: the first argument of the message functions.
--- Called by: hold_queue, receive_message, delete_message, change_message_visibility, return_message,
+-- Called by: hold_queue, receive_message, delete_message, delete_received, change_message_visibility, return_message,
 --   dead_letter_message; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when the queue does not exist; the hint names other places with a queue of that name, to members of the

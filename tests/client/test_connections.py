@@ -1,6 +1,6 @@
 """Connections of an application's handlers."""
 
-from skipmq.client.connections import Connections
+from skipmq.client.connections import AsyncConnection, Connections
 from support.http import eventually
 from support.postgres import Connection
 from support.sql import number
@@ -11,12 +11,20 @@ _OTHERS = (
 )
 
 
+def _end(connection: Connection) -> None:
+    connection.execute("select 1")
+
+
+async def _aend(connection: AsyncConnection) -> None:
+    await connection.execute("select 1")
+
+
 async def test_connection_in_use_at_the_end_is_closed_after_its_transaction(
     shop: str, owner: Connection
 ) -> None:
     connections = Connections(shop)
-    with connections.transaction() as one:
-        async with connections.atransaction() as other:
+    with connections.transaction(_end) as one:
+        async with connections.atransaction(_aend) as other:
             await connections.close()
             await other.execute("select 1")
         one.execute("select 1")
@@ -28,7 +36,7 @@ async def test_connection_is_left_to_the_next_transaction(shop: str) -> None:
     connections = Connections(shop)
     sessions = set()
     for _ in range(3):
-        with connections.transaction() as one:
+        with connections.transaction(_end) as one:
             sessions.add(one.info.backend_pid)
     await connections.close()
 

@@ -23,6 +23,8 @@ gated = App()
 failing = App()
 remote = App()
 quick = App()
+stuck = App()
+plain = App()
 long = App()
 _handled = itertools.count(1)
 
@@ -81,6 +83,24 @@ def wait_at_last(body: dict[str, Any], context: Context) -> None:
     with context.transaction() as tx:
         tx.execute(EFFECT, ("orders", "done"))
     while next(_handled) >= 60 and Path(body["gate"]).exists():
+        time.sleep(0.01)
+
+
+@stuck.consumer(ORDERS, visibility=3)
+def wait_at_one(body: dict[str, Any]) -> None:
+    """Be quick but for message 30, which waits until the file that the body names is gone."""
+    number = next(_handled)
+    runner._QUICK_SECONDS = 1_000 * QUICK if number < 30 else QUICK  # noqa: SLF001 - as above.
+    while number == 30 and Path(body["gate"]).exists():
+        time.sleep(0.01)
+
+
+@plain.consumer(ORDERS, visibility=2)
+def write_elsewhere(body: dict[str, Any]) -> None:
+    """Write down that the message is there, and end when the file that it names is gone."""
+    with psycopg.connect(str(plain.dsn), autocommit=True) as other:
+        other.execute(ELSEWHERE, ("orders", body["name"]))
+    while Path(body["gate"]).exists():
         time.sleep(0.01)
 
 

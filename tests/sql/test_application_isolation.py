@@ -108,6 +108,7 @@ def test_right_to_send_is_none_to_receive_and_the_other_way_round(
     for call in (
         f"receive_message('{queue}')",
         f"delete_message('{queue}', {named})",
+        f"delete_received('{queue}', '{{1}}', '{{1}}', '{{{message['message_id']}}}')",
         f"change_message_visibility('{queue}', {named}, 0)",
         f"return_message('{queue}', {named})",
         f"dead_letter_message('{queue}', {named})",
@@ -133,7 +134,7 @@ def test_just_the_documented_functions_can_be_called(shop: Connection, owner: Co
     }
 
     assert len(functions) > 80
-    assert len(DOCUMENTED) == 10
+    assert len(DOCUMENTED) == 11
     assert may == DOCUMENTED
     for name, _, types in functions:
         nulls = ", ".join(f"null::{kind}" for kind in types.split(", ") if kind)
@@ -340,6 +341,7 @@ def test_refused_call_never_waits(
             f"send_message('{queue}', 'x')",
             f"receive_message('{queue}')",
             f"delete_message('{queue}', 1, 1, gen_random_uuid())",
+            f"delete_received('{queue}', '{{1}}', '{{1}}', '{{}}')",
             f"change_message_visibility('{queue}', 1, 1, gen_random_uuid(), 0)",
         ):
             refused(shop, f"select skipmq.{call}")

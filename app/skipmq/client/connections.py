@@ -6,14 +6,11 @@ pinned, and each has a deadline: a frozen server acknowledges what it is sent an
 
 import asyncio
 import logging
-import os
 import random
 import re
 import select
-import socket
-import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -21,6 +18,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from skipmq import pins
+from skipmq.client.deadlines import Deadlines
 from skipmq.client.errors import ClientError, sqlstate
 
 log = logging.getLogger(__package__)
@@ -43,8 +41,6 @@ _DEFAULTS = {
 }
 # A worker's connection waits for no transaction of another for long: it serves all its queues.
 _LIMITS = pins.UNLIMITED | {"lock_timeout": "2s"}
-# The least that a statement of the worker's own may take, in seconds; else as long as to connect.
-_SHORTEST_DEADLINE = 5.0
 _LONGEST_PAUSE = 5.0
 # As SQLAlchemy writes a URL, with the driver.
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")
@@ -73,21 +69,24 @@ class Connections:
     def __init__(self, dsn: str) -> None:
         self._conninfo = conninfo(dsn)
         given = conninfo_to_dict(self._conninfo)
-        self.seconds = seconds_allowed(given)
+        # Of each statement of the worker's own: as long as a connection attempt.
+        self.deadline = Deadlines(float(given.get("connect_timeout") or 0))
         self._pinned: str | None = make_conninfo("", **pins.pinned(given, _LIMITS))
         self._idle: list[Connection] = []
         self._async_idle: list[AsyncConnection] = []
         self._is_closed = False
 
     @contextmanager
-    def transaction(self) -> Iterator[Connection]:
-        """Give a connection in a transaction; for threads."""
+    def transaction(self, end: Callable[[Connection], None]) -> Iterator[Connection]:
+        """Give a connection in a transaction, which `end` ends within a deadline; for threads."""
         connection = _taken(self._idle) or psycopg.connect(
             self._conninfo, autocommit=True, prepare_threshold=None
         )
         try:
             with connection.transaction():
                 yield connection
+                with self.deadline(connection):
+                    end(connection)
         finally:
             if self._is_used_up(connection):
                 connection.close()
@@ -95,12 +94,16 @@ class Connections:
                 self._idle.append(connection)
 
     @asynccontextmanager
-    async def atransaction(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection in a transaction; for coroutines."""
+    async def atransaction(
+        self, end: Callable[[AsyncConnection], Awaitable[None]]
+    ) -> AsyncIterator[AsyncConnection]:
+        """Do what `transaction` does, for coroutines."""
         connection = _taken(self._async_idle) or await _connect(self._conninfo)
         try:
             async with connection.transaction():
                 yield connection
+                with self.deadline(connection):
+                    await end(connection)
         finally:
             if self._is_used_up(connection):
                 await connection.close()
@@ -120,7 +123,7 @@ class Connections:
             self._pinned = None
             return await _connect(self._conninfo)
         if connection.info.server_version >= pins.TRANSACTION_TIMEOUT:
-            with deadline(connection, self.seconds):
+            with self.deadline(connection):
                 await connection.execute(
                     pins.LIFT_TRANSACTION_TIMEOUT, (connection.info.backend_pid,)
                 )
@@ -145,46 +148,6 @@ class Connections:
 async def _connect(conninfo: str) -> AsyncConnection:
     # Not prepared: a pooler in transaction mode gives each statement another session.
     return await AsyncConnection.connect(conninfo, autocommit=True, prepare_threshold=None)
-
-
-def seconds_allowed(given: Mapping[str, Any]) -> float:
-    """Return how long a statement of the worker's own may take: as long as a connection attempt."""
-    return max(float(given.get("connect_timeout") or 0), _SHORTEST_DEADLINE)
-
-
-@contextmanager
-def deadline(connection: Connection | AsyncConnection, seconds: float) -> Iterator[None]:
-    """Close the connection where the block, a statement of the worker's own, takes too long.
-
-    It is not cancelled, which a frozen server would not answer either. Raises
-    psycopg.OperationalError then.
-    """
-    is_over = threading.Event()
-
-    def end() -> None:
-        is_over.set()
-        with (
-            suppress(OSError, psycopg.Error),
-            socket.socket(fileno=os.dup(connection.fileno())) as s,
-        ):
-            s.shutdown(socket.SHUT_RDWR)
-
-    timer: threading.Timer | asyncio.TimerHandle
-    if isinstance(connection, psycopg.AsyncConnection):
-        timer = asyncio.get_running_loop().call_later(seconds, end)
-    else:
-        timer = threading.Timer(seconds, end)
-        timer.daemon = True
-        timer.start()
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        if is_over.is_set():
-            text = f"the server did not answer within {seconds:g} s"
-            raise psycopg.OperationalError(text) from error
-        raise
-    finally:
-        timer.cancel()
 
 
 def _taken(idle: list[_Open]) -> _Open | None:
@@ -237,7 +200,7 @@ class Link:
                     if made is None:
                         return []
                     connection = await self._opened()
-                    with deadline(connection, self._connections.seconds):
+                    with self._connections.deadline(connection):
                         return await (await connection.execute(*made)).fetchall()
             except psycopg.Error as error:
                 if not _passes(error):

@@ -9,7 +9,7 @@ from psycopg import AsyncCursor, Cursor
 from psycopg.rows import tuple_row
 
 from skipmq.client import transactions
-from skipmq.client.connections import AsyncConnection, Connection, deadline, seconds_allowed
+from skipmq.client.connections import AsyncConnection, Connection
 from skipmq.client.errors import ClientError
 from skipmq.client.message import Message
 from skipmq.client.outcomes import LostMessageError
@@ -78,25 +78,27 @@ class Context:
         """Give the transaction of a thread."""
         if self._is_async:
             raise ClientError("this handler is a coroutine: `async with context.transaction()`")
-        with self._opening(), self._source.transaction() as connection:
+        with self._opening(), self._source.transaction(self._end) as connection:
             yield connection
-            self._release()
-            cursor = Cursor(connection, row_factory=tuple_row)
-            with deadline(connection, seconds_allowed(connection.info.get_parameters())):
-                self._check(cursor.execute(*self._deletion()).fetchall())
         self.is_deleted = True
 
     @asynccontextmanager
     async def ablock(self) -> AsyncIterator[AsyncConnection]:
         """Give the transaction of a coroutine."""
         with self._opening():
-            async with self._source.atransaction() as connection:
+            async with self._source.atransaction(self._aend) as connection:
                 yield connection
-                self._release()
-                cursor = AsyncCursor(connection, row_factory=tuple_row)
-                with deadline(connection, seconds_allowed(connection.info.get_parameters())):
-                    self._check(await (await cursor.execute(*self._deletion())).fetchall())
         self.is_deleted = True
+
+    def _end(self, connection: Connection) -> None:
+        self._release()
+        cursor = Cursor(connection, row_factory=tuple_row)
+        self._check(cursor.execute(*self._deletion()).fetchall())
+
+    async def _aend(self, connection: AsyncConnection) -> None:
+        self._release()
+        cursor = AsyncCursor(connection, row_factory=tuple_row)
+        self._check(await (await cursor.execute(*self._deletion())).fetchall())
 
     @contextmanager
     def _opening(self) -> Iterator[None]:

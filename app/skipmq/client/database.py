@@ -49,23 +49,23 @@ class Database:
             rows = await self._link.run(lambda: (statements.CLAIM, parameters))
         return [Message.from_row(row) for row in rows]
 
-    async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
-        """Delete messages."""
+    async def delete(self, queue: Queue[Any], messages: Settled) -> list[bool]:
+        """Delete messages; return for each whether it was."""
         return await self._settle(statements.DELETE, queue, messages)
 
     async def hide(
         self, queue: Queue[Any], messages: Settled, seconds: int, reason: str | None = None
     ) -> int:
         """Hide messages from now on, with a reason as their FailureReason."""
-        return await self._settle(statements.HIDE, queue, messages, seconds, reason)
+        return sum(await self._settle(statements.HIDE, queue, messages, seconds, reason))
 
     async def give_back(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
         """Return messages as if they had not been received."""
-        return await self._settle(statements.RETURN, queue, messages)
+        return sum(await self._settle(statements.RETURN, queue, messages))
 
     async def dead_letter(self, queue: Queue[Any], messages: Sequence[Message], reason: str) -> int:
         """Move messages to the dead-letter queue."""
-        return await self._settle(statements.DEAD_LETTER, queue, messages, reason)
+        return sum(await self._settle(statements.DEAD_LETTER, queue, messages, reason))
 
     def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
         """Return the statement that deletes messages, with its parameters."""
@@ -73,14 +73,14 @@ class Database:
 
     async def _settle(
         self, statement: str, queue: Queue[Any], messages: Settled, *extra: Any
-    ) -> int:
+    ) -> list[bool]:
         def made() -> tuple[str, list[Any]] | None:
             found = messages() if callable(messages) else messages
             return _settling(statement, queue, found, *extra) if found else None
 
         with queue.explaining():
             rows = await self._link.run(made)
-        return sum(bool(done) for (done,) in rows)
+        return [bool(done) for (done,) in rows]
 
 
 def _settling(

@@ -8,7 +8,7 @@ from uuid import uuid4
 import psycopg
 
 from skipmq.client import statements
-from skipmq.client.connections import Connections, deadline
+from skipmq.client.connections import Connections
 from skipmq.client.source import Wakened
 
 log = logging.getLogger(__package__)
@@ -27,14 +27,14 @@ async def listen(connections: Connections, runners: Sequence[Wakened]) -> None:
     while True:
         try:
             async with await connections.connect() as connection:
-                with deadline(connection, connections.seconds):
+                with connections.deadline(connection):
                     found = await connection.execute(statements.PLACE, (None, None))
                     ((account, region),) = await found.fetchall()
                     await connection.execute(statements.LISTEN)
                 named = {each.queue.arn_in(account, region): each for each in runners}
                 announcements = [f"{process} waiting {arn}" for arn in named]
                 while True:
-                    with deadline(connection, connections.seconds):
+                    with connections.deadline(connection):
                         await connection.execute(statements.NOTIFY, (announcements,))
                     async for notice in connection.notifies(timeout=_ANNOUNCE_SECONDS):
                         for arn in sent(notice.payload):

@@ -1,9 +1,9 @@
-"""What runs one consumer: claims its messages, runs the handler, and settles what it claimed."""
+"""What runs one consumer: claims its messages, and runs the handler."""
 
 import asyncio
 import inspect
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,21 +18,20 @@ from skipmq.client.consumer import Consumer
 from skipmq.client.context import Context
 from skipmq.client.errors import ClientError
 from skipmq.client.message import Message
-from skipmq.client.outcomes import DeadLetter, Discard, LostMessageError, Retry, reason_of
+from skipmq.client.outcomes import DeadLetter, LostMessageError, reason_of
+from skipmq.client.settling import Settling
 from skipmq.client.source import Source
 
 log = logging.getLogger(__package__)
 
-# The limit of messages of a receive.
+# The limit of messages of a receive, and how many are claimed ahead of time, for handlers that
+# take less than so many seconds.
 _MOST_CLAIMED = 10
+_MOST_AHEAD, _QUICK_SECONDS = 20, 0.05
 # The pause after a claim that found less than was wanted, and the longest that it is doubled to.
 _POLL_SOON, _POLL_SECONDS = 0.05, 1.0
 _SECONDS_AFTER_ERROR = 5.0
 _BATCH_SECONDS = 1.0
-# Handlers that take less have messages claimed ahead of time.
-_QUICK_SECONDS = 0.05
-# The longest that one without a dead-letter queue is hidden, and that any message can be.
-_HOPELESS_SECONDS, _MAXIMUM_SECONDS = 3_600, 43_200
 
 
 class Runner:
@@ -40,14 +39,13 @@ class Runner:
 
     def __init__(self, consumer: Consumer, source: Source) -> None:
         self.consumer, self.queue, self.options = consumer, consumer.queue, consumer.options
-        # What became of messages, how often; what all handlers took; the first error of one.
-        self.outcomes: Counter[str] = Counter()
+        self._source, self._settling = source, Settling(consumer, source)
+        # What became of messages, how often, and what all handlers took.
+        self.outcomes = self._settling.outcomes
         self.seconds = 0.0
-        self.error: BaseException | None = None
-        self._source = source
-        # What is claimed and not settled yet, by number.
-        self._held: dict[int | str, Message] = {}
+        # What is at work, and of that whose handlers are not done: the others wait for a delete.
         self._tasks: set[asyncio.Task[None]] = set()
+        self._handling: set[asyncio.Task[None]] = set()
         self._stopping = False
         self._has_claimed = False
         # What handlers that do not run yet will have, and how long one takes, of late.
@@ -58,9 +56,19 @@ class Runner:
         )
 
     @property
+    def error(self) -> BaseException | None:
+        """Return the first error of a handler, if there was one."""
+        return self._settling.error
+
+    @property
     def running(self) -> int:
         """Return how many handlers run, or wait behind one of their group."""
-        return len(self._tasks)
+        return len(self._handling)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether handlers run, or what they are done with is not settled yet."""
+        return bool(self._tasks)
 
     def wake(self) -> None:
         """Poll now: there may be messages."""
@@ -110,11 +118,19 @@ class Runner:
         return count
 
     async def extend(self) -> None:
-        """Hide what is claimed for longer, again and again, until it is cancelled."""
-        while self.options.extend:
+        """Hide what is claimed for longer, again and again, until it is cancelled.
+
+        Without the option this is what waits for its handler. What is claimed ahead of one that is
+        not as quick as those before is returned.
+        """
+        while True:
+            first = next(iter(self._ahead), None)
             await asyncio.sleep(self.options.visibility / 3)
             try:
-                await self._source.hide(self.queue, self._claimed, self.options.visibility)
+                if first is not None and first is next(iter(self._ahead), None):
+                    self._usual_seconds = max(self._usual_seconds, self.options.visibility / 3)
+                    await self._return_ahead()
+                await self._source.hide(self.queue, self._settling.held, self.options.visibility)
             except (ClientError, self._source.failure) as error:
                 log.warning("messages of %s are not hidden for longer: %s", self.queue.name, error)
 
@@ -125,6 +141,7 @@ class Runner:
             task.cancel()
         if late:
             await asyncio.wait(late, timeout=_SECONDS_AFTER_ERROR)
+        self._settling.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
         return len(late)
 
@@ -138,13 +155,14 @@ class Runner:
         """Return how many messages to claim: one for each handler that may run.
 
         A claim costs as much as many a job. For quick handlers it takes those that follow, too,
-        and is made when half of these are left.
+        and as many as it can. Where deletes take longer than handlers, these wait for them.
         """
-        free = self.options.concurrency - len(self._tasks) - len(self._ahead)
+        most = self.options.concurrency
+        free = most - max(len(self._handling), len(self._tasks) - most) - len(self._ahead)
         is_plain = self.options.batch is None and not self.queue.fifo
         if is_plain and self._usual_seconds < _QUICK_SECONDS:
-            free += _MOST_CLAIMED
-            return free if 2 * free >= _MOST_CLAIMED else 0
+            free += _MOST_AHEAD
+            return free if free >= _MOST_CLAIMED else 0
         return max(free, 0)
 
     async def _wait(self, seconds: float) -> None:
@@ -182,13 +200,13 @@ class Runner:
             return []
         found = await self._source.claim(self.queue, limit, self.options.visibility)
         self._has_claimed = True
-        self._held.update((message.number, message) for message in found)
+        self._settling.hold(found)
         return found
 
     async def _start(self, found: list[Message]) -> None:
         """Run handlers on messages: those of a FIFO group one after the other."""
         if self._stopping:
-            await self._return(found)
+            await self._settling.give_back(found)
         elif self.options.batch is not None:
             self._ahead.extend([[found]] if found else [])
         elif self.queue.fifo:
@@ -200,21 +218,28 @@ class Runner:
 
     def _spawn(self) -> None:
         """Start as many handlers as may run."""
-        while self._ahead and len(self._tasks) < self.options.concurrency and not self._stopping:
+        most = self.options.concurrency
+        while self._ahead and len(self._handling) < most and not self._stopping:
             task = asyncio.create_task(self._work(self._ahead.popleft()))
             self._tasks.add(task)
+            self._handling.add(task)
             task.add_done_callback(self._done)
 
     async def _return_ahead(self) -> None:
         """Return what was claimed for handlers that will not run."""
         rest = [m for line in self._ahead for each in line for m in each]
         self._ahead.clear()
-        await self._return(rest)
+        await self._settling.give_back(rest)
+
+    def _leave(self, task: asyncio.Task[Any] | None) -> None:
+        """Let another handler run: that of this task is done."""
+        self._handling.discard(task)
+        self._spawn()
+        self._freed.set()
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._spawn()
-        self._freed.set()
+        self._leave(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("messages of %s were not settled", self.queue.name, exc_info=error)
 
@@ -223,21 +248,24 @@ class Runner:
         handled, is_settled = 0, True
         try:
             while handled < len(line) and is_settled and not self._stopping:
-                is_settled = await self._handle(line[handled])
+                is_last = handled == len(line) - 1
+                is_settled = await self._handle(line[handled], is_last=is_last)
                 handled += 1
-            await self._return([m for each in line[handled:] for m in each])
+            await self._settling.give_back([m for each in line[handled:] for m in each])
         except asyncio.CancelledError:
-            await self._return([m for each in line[handled:] for m in each])
+            await self._settling.give_back([m for each in line[handled:] for m in each])
             raise
         except Exception:
             # That one could not be settled, and is visible again after its timeout.
-            await self._return([m for each in line[handled + 1 :] for m in each])
+            await self._settling.give_back([m for each in line[handled + 1 :] for m in each])
             raise
         finally:
-            self._release([m for each in line for m in each])
+            self._settling.release([m for each in line for m in each])
 
-    async def _handle(self, messages: list[Message]) -> bool:
+    async def _handle(self, messages: list[Message], *, is_last: bool) -> bool:
         """Run the handler within a span; return whether its messages are settled."""
+        if not self.options.extend:
+            self._settling.release(messages)
         is_batch = self.options.batch is not None
         with tracing.processed(self.queue.name, messages, is_batch=is_batch):
             taken, values, is_settled = [], [], True
@@ -248,14 +276,16 @@ class Runner:
                     taken.append(message)
                 except Exception as error:  # noqa: BLE001 - what a codec raises is its own.
                     tracing.note_error(error)
-                    is_settled &= await self._dead_letter([message], reason_of(error))
+                    is_settled &= await self._settling.dead_letter([message], reason_of(error))
             if taken:
-                is_settled &= await self._run(taken, values if is_batch else values[0])
+                is_settled &= await self._run(
+                    taken, values if is_batch else values[0], is_last=is_last
+                )
             return is_settled
 
-    async def _run(self, taken: list[Message], value: Any) -> bool:
+    async def _run(self, taken: list[Message], value: Any, *, is_last: bool) -> bool:
         """Call the handler and settle its messages; return whether they are."""
-        release = partial(self._release, taken)
+        release = partial(self._settling.release, taken)
         is_async = self.consumer.is_async
         context = Context(self.queue, taken, self._source, release, is_async=is_async)
         is_settled = True
@@ -264,7 +294,7 @@ class Runner:
             await self._call(value, context)
         except LostMessageError as error:
             tracing.note_error(error)
-            self._count("lost", len(taken))
+            self._settling.count("lost", len(taken))
             log.warning("%s was rolled back: %s", self.consumer.name, error)
             return False  # Another worker has it, and may be at it.
         except (Exception, SystemExit, asyncio.CancelledError) as error:
@@ -272,13 +302,15 @@ class Runner:
                 tracing.note("returned")
                 raise
             tracing.note_error(error)
-            return await self._fail(taken, context, error)
+            return await self._settling.fail(taken, context, error)
         finally:
             self.seconds += (last := monotonic() - began)
             self._usual_seconds += (last - self._usual_seconds) / 8
         if not (context.is_deleted or context.is_delegated):
-            is_settled = await self._delete(taken)
-        self._count("done", len(taken))
+            if is_last:
+                self._leave(asyncio.current_task())
+            is_settled = await self._settling.delete(taken)
+        self._settling.count("done", len(taken))
         return is_settled
 
     async def _call(self, value: Any, context: Context) -> None:
@@ -292,94 +324,10 @@ class Runner:
         if inspect.isawaitable(result):  # Of a coroutine function that something else wraps.
             await result
 
-    async def _fail(self, messages: list[Message], context: Context, error: BaseException) -> bool:
-        """Do what the error of a handler asks for; return whether the messages are settled."""
-        name = self.consumer.name
-        if context.is_deleted:
-            log.error("%s failed after its commit of %s", name, _ids(messages), exc_info=error)
-            self._count("done", len(messages))
-            return True
-        if isinstance(error, Discard):
-            log.info("%s discarded %s: %s", name, _ids(messages), error)
-            is_settled = await self._delete(messages)
-            self._count("discarded", len(messages))
-            return is_settled
-        if isinstance(error, DeadLetter):
-            return await self._dead_letter(messages, reason_of(error))
-        if not isinstance(error, Retry):
-            self.error = self.error or error
-            log.error("%s failed on %s", name, _ids(messages), exc_info=error)
-        is_settled = True
-        for message in messages:
-            most = self.options.attempts
-            if most is not None and message.deliveries >= most:
-                is_settled &= await self._dead_letter([message], reason_of(error))
-                continue
-            after = error.after if isinstance(error, Retry) else None
-            if after is None:
-                after = self.options.retry.seconds(message.deliveries)
-            seconds = min(max(round(after), 0), _MAXIMUM_SECONDS)
-            self._release([message])
-            await self._source.hide(self.queue, [message], seconds, reason_of(error))
-            self._count("retried", 1)
-            is_settled = False
-        return is_settled
-
-    def _count(self, outcome: str, number: int) -> None:
-        """Count what became of messages, in the span that handled them too."""
-        self.outcomes[outcome] += number
-        tracing.note(outcome)
-
     def _check_attempts(self, message: Message) -> None:
         most = self.options.attempts
         if most is not None and message.deliveries > most:
             raise DeadLetter(f"received {message.deliveries} times, and {most} are allowed")
-
-    async def _dead_letter(self, messages: Sequence[Message], reason: str) -> bool:
-        """Move messages to the dead-letter queue; return False where there is none."""
-        self._release(messages)
-        try:
-            moved = await self._source.dead_letter(self.queue, messages, reason)
-        except ClientError as error:
-            log.error(  # noqa: TRY400 - the text says all.
-                "%s stays in %s (%s), and is hidden for an hour: give the queue a RedrivePolicy."
-                " Reason: %s",
-                *(_ids(messages), self.queue.name, error, reason),
-            )
-            await self._source.hide(self.queue, messages, _HOPELESS_SECONDS, reason)
-            self._count("retried", len(messages))
-            return False
-        if moved < len(messages):
-            return self._note_lost(messages)
-        log.warning("%s of %s is dead-lettered: %s", _ids(messages), self.queue.name, reason)
-        self._count("dead-lettered", len(messages))
-        return True
-
-    async def _delete(self, messages: Sequence[Message]) -> bool:
-        """Delete messages; return whether all were still this worker's."""
-        self._release(messages)
-        deleted = await self._source.delete(self.queue, messages)
-        return deleted == len(messages) or self._note_lost(messages)
-
-    def _note_lost(self, messages: Sequence[Message]) -> bool:
-        log.warning("%s took too long: another received %s", self.consumer.name, _ids(messages))
-        return False
-
-    async def _return(self, messages: Sequence[Message]) -> None:
-        """Give messages back as if they had not been received."""
-        if messages:
-            self._release(messages)
-            await self._source.give_back(self.queue, messages)
-            self.outcomes["returned"] += len(messages)
-
-    def _release(self, messages: Sequence[Message]) -> None:
-        """Hide messages for longer no more: they are about to be settled."""
-        for message in messages:
-            if self._held.get(message.number) is message:  # Not a later receive of it.
-                del self._held[message.number]
-
-    def _claimed(self) -> list[Message]:
-        return list(self._held.values())
 
 
 def _called(handler: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -394,7 +342,3 @@ def _is_cut_off(error: BaseException) -> bool:
     """Return whether it is the worker that cancels, and not the handler itself."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-
-
-def _ids(messages: Sequence[Message]) -> str:
-    return ", ".join(message.id for message in messages)

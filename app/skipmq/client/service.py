@@ -75,9 +75,10 @@ class Service:
         answer = await self._at(queue, "ReceiveMessage", request)
         return [_message(each) for each in answer.get("Messages") or []]
 
-    async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
-        """Delete messages."""
-        return await self._batches(queue, "DeleteMessageBatch", messages)
+    async def delete(self, queue: Queue[Any], messages: Settled) -> list[bool]:
+        """Delete messages; return for each whether it was."""
+        found = messages() if callable(messages) else messages
+        return await self._batches(queue, "DeleteMessageBatch", found)
 
     async def hide(
         self, queue: Queue[Any], messages: Settled, seconds: int, reason: str | None = None
@@ -86,7 +87,7 @@ class Service:
         del reason
         found = messages() if callable(messages) else messages
         extra = {"VisibilityTimeout": seconds}
-        return await self._batches(queue, "ChangeMessageVisibilityBatch", found, extra)
+        return sum(await self._batches(queue, "ChangeMessageVisibilityBatch", found, extra))
 
     async def give_back(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
         """Make messages visible; their receive stays counted."""
@@ -102,19 +103,20 @@ class Service:
             if not await self.hide(queue, [message], 60):
                 continue
             await self._call("SendMessage", _letter(message, target, reason), queue.region)
-            moved += await self.delete(queue, [message])
+            moved += sum(await self.delete(queue, [message]))
         return moved
 
-    def transaction(self) -> AbstractContextManager[Any]:
+    def transaction(self, end: Any) -> AbstractContextManager[Any]:
         """Raise ClientError: there is none."""
+        del end
         raise ClientError(
             f"context.transaction() needs the database, and this app uses {self._caller.url}:"
             " return, which deletes the message, or pass the App a postgresql:// URL"
         )
 
-    def atransaction(self) -> AbstractAsyncContextManager[Any]:
+    def atransaction(self, end: Any) -> AbstractAsyncContextManager[Any]:
         """Raise ClientError: there is none."""
-        self.transaction()
+        self.transaction(end)
         raise AssertionError
 
     def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
@@ -131,8 +133,8 @@ class Service:
         action: str,
         messages: Sequence[Message],
         extra: dict[str, Any] | None = None,
-    ) -> int:
-        done = 0
+    ) -> list[bool]:
+        done = []
         for begin in range(0, len(messages), _MOST):
             some = messages[begin : begin + _MOST]
             entries = [
@@ -140,7 +142,8 @@ class Service:
                 for n, m in enumerate(some)
             ]
             answer = await self._at(queue, action, {"Entries": entries})
-            done += len(answer.get("Successful") or [])
+            named = {each["Id"] for each in answer.get("Successful") or []}
+            done += [entry["Id"] in named for entry in entries]
         return done
 
     async def _dead_letter_url(self, queue: Queue[Any]) -> str:

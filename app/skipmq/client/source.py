@@ -1,6 +1,6 @@
 """Where a worker has its messages from: the database of the broker, or a node over HTTP."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
@@ -22,7 +22,8 @@ class Wakened(Protocol):
 class Source(Protocol):
     """Claims and settles messages; all waits until it can, and raises ClientError for mistakes.
 
-    What settles messages returns for how many it did something: the others are another's.
+    What settles messages returns for how many it did something: the others are another's. Those
+    that are called are what they return when it is their turn.
     """
 
     @property
@@ -45,13 +46,13 @@ class Source(Protocol):
     async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
         """Receive up to `limit` messages, and hide them for so long."""
 
-    async def delete(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
-        """Delete messages."""
+    async def delete(self, queue: Queue[Any], messages: Settled) -> list[bool]:
+        """Delete messages; return for each whether it was."""
 
     async def hide(
         self, queue: Queue[Any], messages: Settled, seconds: int, reason: str | None = None
     ) -> int:
-        """Hide messages from now on; `messages` that are called are those when it is their turn."""
+        """Hide messages from now on."""
 
     async def give_back(self, queue: Queue[Any], messages: Sequence[Message]) -> int:
         """Make messages visible, and their receive uncounted where that can be."""
@@ -59,11 +60,13 @@ class Source(Protocol):
     async def dead_letter(self, queue: Queue[Any], messages: Sequence[Message], reason: str) -> int:
         """Move messages to the queue's dead-letter queue; raise ClientError where it has none."""
 
-    def transaction(self) -> AbstractContextManager[Any]:
-        """Give a connection in a transaction; for threads."""
+    def transaction(self, end: Callable[[Any], None]) -> AbstractContextManager[Any]:
+        """Give a connection in a transaction, the last of which is `end`; for threads."""
 
-    def atransaction(self) -> AbstractAsyncContextManager[Any]:
-        """Give a connection in a transaction; for coroutines."""
+    def atransaction(
+        self, end: Callable[[Any], Awaitable[None]]
+    ) -> AbstractAsyncContextManager[Any]:
+        """Do what `transaction` does, for coroutines."""
 
     def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
         """Return the statement that deletes messages, with its parameters."""

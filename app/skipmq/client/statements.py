@@ -42,8 +42,13 @@ from (select set_config('synchronous_commit', 'off', true)) c,
   skipmq.receive_message(%s::text, %s::integer, %s::integer, {ACCOUNT}, {REGION}) r"""
 _CLAIMED = "from unnest(%s::bigint[], %s::integer[], %s::uuid[]) m (id, receive_count, message_id)"
 DELETE = f"""
+select unnest(skipmq.delete_received(
+  p_queue => %s::text, p_account => {ACCOUNT}, p_region => {REGION},
+  p_ids => %s::bigint[], p_receive_counts => %s::integer[], p_message_ids => %s::uuid[]))"""
+_DELETE_ONE = f"""
 select skipmq.delete_message(
-  %s::text, m.id, m.receive_count, m.message_id, {ACCOUNT}, {REGION}) {_CLAIMED}"""
+  p_queue => %s::text, p_account => {ACCOUNT}, p_region => {REGION},
+  p_id => %s::bigint, p_receive_count => %s::integer, p_message_id => %s::uuid)"""
 HIDE = f"""
 select skipmq.change_message_visibility(
   %s::text, m.id, m.receive_count, m.message_id, %s::integer, p_reason => %s::text,
@@ -66,7 +71,8 @@ def settling(
     One message needs no arrays, which cost a worker and the server some of what a job does.
     """
     if len(claimed) == 1:
-        return statement.replace(_CLAIMED, _ONE), [*before, *claimed[0]]
+        of_one = _DELETE_ONE if statement is DELETE else statement.replace(_CLAIMED, _ONE)
+        return of_one, [*before, *claimed[0]]
     return statement, [*before, *map(list, zip(*claimed, strict=True))]
 
 

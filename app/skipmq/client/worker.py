@@ -95,7 +95,7 @@ class Worker:
         for task in stuck:
             task.cancel()
         began = monotonic()
-        while any(runner.running for runner in self.runners):
+        while any(runner.is_busy for runner in self.runners):
             if monotonic() - began >= self._grace:
                 break
             await asyncio.sleep(_CHECK_SECONDS)

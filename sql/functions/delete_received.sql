@@ -27,7 +27,7 @@ begin
       select d.outcome = 'deleted'
       from skipmq.delete_fifo_messages(v_queue_id, p_ids, p_receive_counts, p_message_ids) d order by d.place);
   end if;
-  -- Locked first, since the delete tells only how many there were.
+  -- Locked first, since delete_messages returns only their number.
   v_found := array(
     select r.place
     from (

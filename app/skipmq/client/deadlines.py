@@ -15,7 +15,7 @@ _SHORTEST = 5.0
 
 
 class Deadlines:
-    """Closes connections whose statements take longer than so many seconds, 5 at least.
+    """Closes connections whose statements take longer than `seconds`, 5 at least.
 
     Those of threads share one that looks after them, since a timer each would cost as much as a
     statement does.

@@ -52,7 +52,7 @@ class Deletions:
 
         try:
             answers = await self._source.delete(self._queue, take)
-        except Exception as error:  # noqa: BLE001 - whoever waits has it.
+        except Exception as error:  # noqa: BLE001 - each that waits has it.
             take()
             for _, done in taken:
                 if not done.done():

@@ -24,8 +24,8 @@ from skipmq.client.source import Source
 
 log = logging.getLogger(__package__)
 
-# The limit of messages of a receive, and how many are claimed ahead of time, for handlers that
-# take less than so many seconds.
+# The limit of messages of a receive, and of those that are claimed ahead of handlers, if these take
+# less time.
 _MOST_CLAIMED = 10
 _MOST_AHEAD, _QUICK_SECONDS = 20, 0.05
 # The pause after a claim that found less than was wanted, and the longest that it is doubled to.
@@ -154,8 +154,8 @@ class Runner:
     def _wanted(self) -> int:
         """Return how many messages to claim: one for each handler that may run.
 
-        A claim costs as much as many a job. For quick handlers it takes those that follow, too,
-        and as many as it can. Where deletes take longer than handlers, these wait for them.
+        A claim costs as much as many a job. For quick handlers it takes those that follow, too, ten
+        at once. Where deletes take longer than handlers, these wait for them.
         """
         most = self.options.concurrency
         free = most - max(len(self._handling), len(self._tasks) - most) - len(self._ahead)

@@ -23,9 +23,7 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean; v_paused boolean;
-  v_until timestamptz;
-  v_horizon timestamptz;
-  v_delay interval;
+  v_until timestamptz; v_horizon timestamptz; v_delay interval;
   v_max_receives integer;
   v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.

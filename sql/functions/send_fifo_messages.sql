@@ -35,11 +35,8 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_scope text;
-  v_keys uuid[];
-  v_fresh bigint[];
-  v_numbers bigint[];
-  v_places bigint[];
-  v_bytes bigint := 0;
+  v_keys uuid[]; v_fresh bigint[];
+  v_numbers bigint[]; v_places bigint[]; v_bytes bigint := 0;
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);

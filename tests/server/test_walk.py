@@ -61,16 +61,16 @@ class Most(NamedTuple):
 
 
 MOST = {
-    "SendMessage": Most(34, 80, 60, 1_800),
-    "SendMessage, signed": Most(34, 85, 64, 1_960),
-    "ReceiveMessage": Most(36, 111, 82, 2_290),
-    "ChangeMessageVisibility": Most(30, 75, 57, 1_850),
-    "DeleteMessage": Most(29, 73, 52, 1_670),
-    "SendMessageBatch": Most(36, 86, 122, 5_030),
-    "ReceiveMessage, ten": Most(36, 106, 110, 4_000),
-    "DeleteMessageBatch": Most(31, 76, 66, 3_260),
-    "SendMessage, alone": Most(34, 80, 135, 3_400),
-    "DeleteMessage, alone": Most(29, 71, 107, 2_860),
+    "SendMessage": Most(34, 86, 62, 1_880),
+    "SendMessage, signed": Most(34, 90, 65, 2_040),
+    "ReceiveMessage": Most(36, 116, 83, 2_340),
+    "ChangeMessageVisibility": Most(31, 83, 58, 1_940),
+    "DeleteMessage": Most(30, 77, 53, 1_730),
+    "SendMessageBatch": Most(36, 93, 124, 5_020),
+    "ReceiveMessage, ten": Most(36, 112, 112, 4_090),
+    "DeleteMessageBatch": Most(32, 80, 67, 3_360),
+    "SendMessage, alone": Most(34, 84, 142, 3_740),
+    "DeleteMessage, alone": Most(30, 74, 113, 3_180),
 }
 
 

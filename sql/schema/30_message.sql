@@ -38,7 +38,8 @@ create table skipmq.message (
   autovacuum_vacuum_threshold = 50000,
   autovacuum_vacuum_insert_scale_factor = 0,
   autovacuum_vacuum_insert_threshold = 200000,
-  autovacuum_analyze_scale_factor = 0,
+  -- An analysis reads as many pages of a large table, whatever has changed.
+  autovacuum_analyze_scale_factor = 0.1,
   autovacuum_analyze_threshold = 100000,
   autovacuum_vacuum_cost_delay = 0
 );

@@ -49,7 +49,7 @@ begin
     perform skipmq.check_generation(p_queue_id, true);
   end if;
   if v_tids is not null then
-    -- Nobody else changes these rows: it would lock their groups before.
+    -- No other transaction changes these rows: it would lock their groups before.
     perform skipmq.settle(v_tids, 'deleted');
   end if;
   perform skipmq.refresh_groups(p_queue_id, v_groups);

@@ -1,4 +1,4 @@
-"""The planner settings of functions: without them a call is planned anew, or scans whole tables."""
+"""The planner settings of functions: without them each call is planned, or scans whole tables."""
 
 import re
 from typing import Any

@@ -23,14 +23,14 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean; v_paused boolean;
-  v_until timestamptz; v_horizon timestamptz; v_delay interval;
+  v_until timestamptz; v_horizon timestamptz;
+  v_delay interval;
   v_max_receives integer;
   v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
   v_filled integer := 0;
-  v_largest_limit integer := 0;
   v_groups bigint[]; v_firsts bigint[];
-  v_width integer := 0; -- Initially one group for each receive.
+  v_largest_limit integer := 0; v_width integer := 0; -- Initially one group for each receive.
   -- The messages that the groups yield, with the places of their groups and of the receives that get them.
   v_tids tid[]; v_sources integer[]; v_places integer[];
   v_cut integer; -- A group whose remaining messages stay, since the receive that has its first ones is full.

@@ -35,8 +35,10 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_scope text;
-  v_keys uuid[]; v_fresh bigint[];
-  v_numbers bigint[]; v_places bigint[]; v_bytes bigint := 0;
+  v_keys uuid[];
+  v_fresh bigint[];
+  v_numbers bigint[];
+  v_places bigint[];
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
@@ -122,11 +124,9 @@ begin
       select from skipmq.message_group g where g.queue_id = p_queue_id and g.group_no = f.group_no)
     order by f.first_number -- Groups that become available together are claimed in the order of arrival.
     on conflict do nothing;
-    for n in 1 .. cardinality(v_fresh) loop
-      v_bytes := v_bytes + octet_length(p_bodies[v_fresh[n]]);
-    end loop;
     insert into skipmq.queue_delta (at, queue_id, change, event, bytes)
-    values (v_now, p_queue_id, cardinality(v_fresh), 'sent', v_bytes);
+    select v_now, p_queue_id, cardinality(v_fresh), 'sent', coalesce(sum(octet_length(b.body)), 0)
+    from unnest(p_bodies) with ordinality b (body, place) where b.place = any (v_fresh);
   end if;
 
   if cardinality(v_fresh) = cardinality(v_keys) then

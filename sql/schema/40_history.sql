@@ -1,5 +1,5 @@
--- How a message was settled. A type, since PostgreSQL parses the check constraints of a table in each statement that adds
--- rows: 7 % of a delete.
+-- How a message was settled. A type, since PostgreSQL parses a table's check constraint in each statement that adds rows: 7 %
+-- of a delete.
 create type skipmq.outcome as enum ('deleted', 'expired', 'purged', 'dead-lettered', 'redriven');
 
 -- One row for each settled message, partitioned by day of settlement (UTC). Written by the statement that settles, read by

@@ -26,7 +26,7 @@ select
   t, t - interval '1 s' - n * interval '7919 us',
   case when n %% 9 > 0 then t - (n * 104729 %% 999983) * interval '1 us' end,
   pg_current_xact_id()::text::bigint, n, %s, 1, 3, 0, gen_random_uuid(),
-  case when n %% 7 = 0 then 'expired' else 'deleted' end
+  case when n %% 7 = 0 then 'expired' else 'deleted' end::skipmq.outcome
 from generate_series(1, 400) n
 cross join lateral (select skipmq.clock() - n * interval '1 ms' as t) c
 """

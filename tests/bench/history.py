@@ -25,10 +25,11 @@ _GENERATE = f"""
 insert into skipmq.history (settled_at, sent_at, first_received_at, xid, id, queue_id,
   receive_count, body_bytes, attribute_bytes, message_id, outcome, node, body)
 select s.at, s.at - interval '9 s' * random(), s.at - interval '1 s' * random(),
-  pg_current_xact_id()::text::bigint, n, (select min(queue_id) from skipmq.queue) + n %% {_QUEUES},
+  pg_current_xact_id()::text::bigint, n, q.ids[1 + n %% {_QUEUES}],
   1 + (random() < 0.02)::int, {_BODY}, 0, gen_random_uuid(), 'deleted', 'skipmq 1-' || n %% 4,
   case when n %% 2 = 0 then repeat(md5(n::text), {_BODY // 32}) end
 from generate_series(%(first)s::bigint, %(last)s::bigint) n
+cross join (select array(select queue_id from skipmq.queue order by length(name), name) as ids) q
 cross join lateral (select clock_timestamp() - make_interval(secs => %(ago)s::float8) as at) s"""
 
 

@@ -168,6 +168,20 @@ async def test_message_that_another_transaction_has_locked_delays_only_its_own_r
         assert await stuck[0] in ([["changed"]], [["missing"]])
 
 
+@TYPES
+async def test_empty_queues_share_transactions(
+    database: str, owner: Connection, suffix: str
+) -> None:
+    operation = "receive-fifo" if suffix else "receive"
+    async with node_of(as_node(database)) as node:
+        queues = await queues_of(node, owner, [f"q{n}{suffix}" for n in range(10)])
+        assert bodies(await receive(node, *queues)) == [[]] * 10
+        before = calls(node, operation)
+
+        assert bodies(await receive(node, *queues)) == [[]] * 10
+        assert calls(node, operation) == before + 1
+
+
 async def test_senders_share_a_transaction(database: str, owner: Connection) -> None:
     async with node_of(as_node(database)) as node:
         for name in ("q", "q.fifo"):

@@ -66,10 +66,10 @@ class Deadlines:
         """Have a function called when the seconds are over; return what has it not called."""
         key = object()
         with self._lock:
-            self._calls[key] = (monotonic() + self._seconds, call)
             if not self._is_watched:
-                self._is_watched = True
                 threading.Thread(target=self._watch, daemon=True).start()
+                self._is_watched = True
+            self._calls[key] = (monotonic() + self._seconds, call)
 
         def cancel() -> None:
             with self._lock:

@@ -46,6 +46,8 @@ class Deletions:
             # When it is their turn, again where that is tried again: until then they stay hidden.
             taken.extend(self._waiting)
             self._waiting.clear()
+            # Those that were cut off meanwhile have been returned.
+            taken[:] = [each for each in taken if not each[1].done()]
             found = [message for messages, _ in taken for message in messages]
             self._release(found)
             return found
@@ -53,7 +55,8 @@ class Deletions:
         try:
             answers = await self._source.delete(self._queue, take)
         except Exception as error:  # noqa: BLE001 - each that waits has it.
-            take()
+            if not taken:  # It was not sent.
+                take()
             for _, done in taken:
                 if not done.done():
                     done.set_exception(error)

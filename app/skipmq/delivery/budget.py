@@ -113,10 +113,11 @@ class Budget:
 
     def claimed(self, queue_id: int, messages: int, size: int) -> Held | None:
         """Remember the size of messages that were claimed, and hold it."""
-        if not size:
-            return None
         if len(self._sizes) >= _REMEMBERED:
             self._sizes.clear()
+        if not size:
+            self._sizes.setdefault(queue_id, 0)
+            return None
         self._sizes[queue_id] = max(size // messages, self._sizes.get(queue_id, 0) // 2)
         return self.hold(size) if size >= LARGE_BYTES else None
 

@@ -308,6 +308,7 @@ class GroupCommit(Generic[Key, Request, Result]):
             for entry in entries:
                 if entry.expires_at <= now:
                     _fail(entry, error())
+        self._apart = {each: until for each, until in self._apart.items() if until > now}
         is_serving = bool(self._waiting or self._running)
         self._expiry = loop.call_later(_INTERVAL, self._expire, loop) if is_serving else None
 

@@ -181,6 +181,7 @@ class StandardMessages(Messages):
         wanted, received_at = sum(limits), rows[0][2] + EPOCH
         if rows[0][0] is None:
             scan.claimed(bounds, 0, received_at, None, wanted)
+            self._budget.claimed(share.queue_id, 0, 0)
             return [statements.reception(rows)] * len(limits)
         reached = None if rows[-1][-1] is None else rows[-1][-1] + EPOCH
         scan.claimed(bounds, len(rows), received_at, reached, wanted)

@@ -3,7 +3,6 @@
 Source: ElasticMQ's README and the reference.conf of its server.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,6 +14,7 @@ from skipmq.imports import hocon
 from skipmq.imports.found import Difference, Found, UnreadableError
 from skipmq.imports.hocon import Document
 from skipmq.model import DeclaredQueue
+from skipmq.names import FIFO, is_valid
 from skipmq.queue_attributes import ATTRIBUTES
 
 # ElasticMQ keeps a message until it is deleted; the nearest to that which SQS allows.
@@ -28,8 +28,6 @@ _DURATIONS = {
 }
 _OTHERS = ("deadLettersQueue", "fifo", "contentBasedDeduplication", "copyTo", "moveTo", "tags")
 _KEYS = (*_DURATIONS, *_OTHERS)
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_FIFO = ".fifo"
 # Hosts in node-address for which URLs are made of the request's Host, which is right for each.
 _OWN_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "*", ""}  # noqa: S104 - compared, not bound.
 _ADDRESS = {"protocol": "http", "host": "localhost", "port": 9324, "context-path": ""}
@@ -147,7 +145,7 @@ class _Reading:
                 " rename one"
             )
         # Dead-letter queues may be named without the ending that FIFO queues are given.
-        known = {name.removesuffix(_FIFO): name for name in names.values()}
+        known = {name.removesuffix(FIFO): name for name in names.values()}
         known |= {name: name for name in names.values()} | names
         return tuple(
             self._queue(key, names[key], values or {}, known) for key, values in declared.items()
@@ -163,30 +161,30 @@ class _Reading:
                 continue
             if rest := {own: value for own, value in values.items() if own != "fifo"}:
                 found[key] = rest
-            if key + _FIFO in declared:
+            if key + FIFO in declared:
                 raise UnreadableError(
                     f"{self.document.place('queues', key, 'fifo')}: two queues have the name"
-                    f" {key}{_FIFO}: write it once"
+                    f" {key}{FIFO}: write it once"
                 )
-            found[key + _FIFO] = fifo
-            self.document.join("queues", key, _FIFO[1:])
+            found[key + FIFO] = fifo
+            self.document.join("queues", key, FIFO[1:])
         return found
 
     def _name(self, key: str, values: Mapping[str, Any]) -> str:
         """Return the name of a queue; ElasticMQ adds .fifo to that of a FIFO queue."""
         place = self.document.place("queues", key)
         fifo = "fifo" in values and self._boolean("queues", key, "fifo")
-        if key.endswith(_FIFO) and not fifo:
+        if key.endswith(FIFO) and not fifo:
             raise UnreadableError(
                 f"{place}: queues.{key!r}: only a FIFO queue has a name in .fifo: write fifo = true"
                 " in it"
             )
-        if not _NAME.fullmatch(key.removesuffix(_FIFO)) or len(key) > limits.QUEUE_NAME:
+        if not is_valid(key):
             raise UnreadableError(
                 f"{place}: queues.{key!r}: a name has up to 80 letters, digits, - and _; write one"
                 " with a dot in quotes"
             )
-        name = key.removesuffix(_FIFO) + _FIFO if fifo else key
+        name = key.removesuffix(FIFO) + FIFO if fifo else key
         if name != key:
             self._differ(("queues", key), f"the queue is {name}: names of FIFO queues end in .fifo")
         return name
@@ -194,7 +192,7 @@ class _Reading:
     def _queue(
         self, key: str, name: str, values: Mapping[str, Any], known: Mapping[str, str]
     ) -> DeclaredQueue:
-        fifo = name.endswith(_FIFO)
+        fifo = name.endswith(FIFO)
         attributes = {"FifoQueue": "true"} if fifo else {}
         for own, attribute in _DURATIONS.items():
             if own in values:
@@ -233,7 +231,7 @@ class _Reading:
             close = get_close_matches(text, known, n=1)
             remedy = f"write {close[0]}?" if close else f"declare it: queues {{ {text} {{ }} }}"
             raise UnreadableError(f"{place}: there is no dead-letter queue {text}: {remedy}")
-        if target.endswith(_FIFO) != name.endswith(_FIFO):
+        if target.endswith(FIFO) != name.endswith(FIFO):
             raise UnreadableError(
                 f"{place}: the dead-letter queue of a FIFO queue is a FIFO queue, that of a"
                 f" standard queue a standard one; {target} is not: write another"

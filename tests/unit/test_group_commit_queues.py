@@ -165,12 +165,14 @@ async def test_queue_that_took_long_is_served_apart_for_a_hundred_times_as_long(
     commit.set_apart(1, took=0.01)
     commit.set_apart(2, took=0.1)
     commit.set_apart(2)
+    commit.set_apart(3, took=60)
     now = monotonic()
 
     assert commit._is_apart(1, now + 4)  # noqa: SLF001
     assert not commit._is_apart(1, now + 6)  # noqa: SLF001
     assert commit._is_apart(2, now + 9)  # noqa: SLF001
     assert not commit._is_apart(2, now + 11)  # noqa: SLF001
+    assert not commit._is_apart(3, now + 301)  # noqa: SLF001
 
 
 async def test_request_in_a_transaction_that_others_overtook_times_out(

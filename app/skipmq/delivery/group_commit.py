@@ -10,7 +10,8 @@ client alone never waits.
 No queue delays another: where more requests wait than a transaction takes, queues have turns; and
 one that fills transactions by itself, is locked, damaged or gone, or takes long, is served apart
 for some seconds, in transactions of its own: for a hundred times as long as it took, so that a
-queue delays the others for a hundredth of the time at most.
+queue delays the others for a hundredth of the time; but for five minutes at most, since a stall of
+the whole database looks alike.
 """
 
 import asyncio
@@ -43,8 +44,9 @@ _LONGEST_DELAY, _ENOUGH = 0.002, 16
 _WEIGHT = 0.125
 # Seconds between two checks for requests that time out.
 _INTERVAL = 1.0
-# Seconds for which a queue is served apart at least, and how often the time that it took.
-_APART_SECONDS, _APART_TIMES = 5.0, 100
+# Seconds for which a queue is served apart, at least and at most, and how many times as long as it
+# took.
+_APART_SECONDS, _LONGEST_APART, _APART_TIMES = 5.0, 300.0, 100
 # How many requests of one queue gain nothing by sharing a transaction.
 _MANY = 32
 # The errors that no other queue has.
@@ -177,7 +179,8 @@ class GroupCommit(Generic[Key, Request, Result]):
 
     def set_apart(self, queue_id: int, took: float = 0.0) -> None:
         """Serve a queue apart from others, by the seconds for which it delayed them."""
-        until = monotonic() + max(_APART_SECONDS, took * _APART_TIMES)
+        seconds = min(max(_APART_SECONDS, took * _APART_TIMES), _LONGEST_APART)
+        until = monotonic() + seconds
         self._apart[queue_id] = max(until, self._apart.get(queue_id, 0.0))
 
     def _is_apart(self, queue_id: int, now: float) -> bool:

@@ -192,4 +192,3 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "receive_rate": rate,
     "delete_rate": rate,
 }
-COMMANDS = [queue_stats]

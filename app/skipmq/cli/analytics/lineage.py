@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 import click
 
-from skipmq import __version__, config
+from skipmq import config, release
 from skipmq.database import session
 from skipmq.terminal import visible
 
 _NAMESPACE = "skipmq"
-_PRODUCER = f"pkg:pypi/skipmq@{__version__}"  # A package URL.
+_PRODUCER = f"pkg:pypi/skipmq@{release.VERSION}"  # A package URL.
 _SCHEMA = "skipmq_views"
 
 

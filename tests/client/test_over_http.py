@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -10,6 +10,10 @@ import pytest
 
 from skipmq import App, Context, DeadLetter, Discard, Queue, Retry
 from skipmq.client import ClientError
+from skipmq.client.deletions import Deletions
+from skipmq.client.http import RefusedError
+from skipmq.client.message import Message
+from skipmq.client.service import Service
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Connection, Databases, as_node
@@ -164,6 +168,31 @@ def test_message_is_hidden_for_longer_while_its_handler_runs(
 
     assert app.drain() == {"done": 1}
     assert counts(sqs, "orders") == (0, 0)
+
+
+async def test_error_of_a_request_is_that_of_its_messages_alone(
+    sqs: Any, key: tuple[NodeProcess, dict[str, str]]
+) -> None:
+    send(sqs, "orders", *map(str, range(15)))
+    url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
+    service, requests = Service(key[0].url), []
+
+    def begun(messages: Sequence[Message]) -> None:
+        requests.append(len(messages))
+        if len(requests) == 2:
+            sqs.delete_queue(QueueUrl=url)
+
+    deletions = Deletions(ORDERS, service, begun)
+    messages: list[Message] = []
+    while len(messages) < 15:
+        messages += await service.claim(ORDERS, 10, 60)
+    calls = [deletions.delete([message]) for message in messages]
+    found = await asyncio.gather(*calls, return_exceptions=True)
+    await service.close()
+
+    assert requests == [10, 5]
+    assert found[:10] == [True] * 10
+    assert [type(each) for each in found[10:]] == [RefusedError] * 5
 
 
 def test_transaction_is_refused_with_the_remedy(sqs: Any, app: App) -> None:

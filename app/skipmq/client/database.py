@@ -17,6 +17,7 @@ class Database:
     """Claims and settles by SQL, each in a transaction of its own."""
 
     failure = psycopg.Error
+    max_deletes = 1_000
 
     def __init__(self, dsn: str) -> None:
         self._connections = Connections(dsn)

@@ -40,23 +40,28 @@ class Deletions:
             self._task = None
 
     async def _delete_waiting(self) -> None:
+        """Delete what waits, in one statement at most; each gets its own answer or the error."""
         taken: list[tuple[Sequence[Message], asyncio.Future[bool]]] = []
 
         def take() -> list[Message]:
             # When it is their turn, again where that is tried again: until then they stay hidden.
-            taken.extend(self._waiting)
-            self._waiting.clear()
             # Those that were cut off meanwhile have been returned.
             taken[:] = [each for each in taken if not each[1].done()]
             found = [message for messages, _ in taken for message in messages]
+            while self._waiting:
+                messages, done = self._waiting[0]
+                if taken and len(found) + len(messages) > self._source.max_deletes:
+                    break
+                del self._waiting[0]
+                if not done.done():
+                    taken.append((messages, done))
+                    found.extend(messages)
             self._release(found)
             return found
 
         try:
             answers = await self._source.delete(self._queue, take)
         except Exception as error:  # noqa: BLE001 - each that waits has it.
-            if not taken:  # It was not sent.
-                take()
             for _, done in taken:
                 if not done.done():
                     done.set_exception(error)

@@ -1,9 +1,9 @@
-"""A message as a handler sees it."""
+"""Messages: as a handler sees one, and as they are sent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from skipmq.client.attributes import Value, decode
 
@@ -38,3 +38,14 @@ class Message:
         known = decode(stored)
         sent_at = EPOCH + timedelta(microseconds=sent_at)
         return cls(id_, text, known, count, sent_at, group, source, number, receipt, trace, own)
+
+
+class Sending(NamedTuple):
+    """Encoded messages that have all but their bodies and deduplication ids in common."""
+
+    bodies: list[str]
+    attributes: dict[str, dict[str, str]]
+    delay: int | None
+    group: str | None
+    # None for a standard queue.
+    deduplication_ids: list[str | None] | None

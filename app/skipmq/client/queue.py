@@ -9,7 +9,8 @@ from skipmq import limits, names
 from skipmq.client import attributes as message_attributes
 from skipmq.client import bodies, statements, tracing, transactions
 from skipmq.client.errors import ClientError, explained
-from skipmq.client.sending import Sending, is_url, send
+from skipmq.client.message import Sending
+from skipmq.client.sending import is_url, send
 from skipmq.client.values import check_count, check_text
 
 T = TypeVar("T")

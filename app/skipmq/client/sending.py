@@ -1,27 +1,17 @@
-"""Messages to send, and how they are sent over HTTP, where there is no transaction to share."""
+"""Sends messages over HTTP, where there is no transaction to share."""
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skipmq import limits
 from skipmq.client.errors import ClientError
+from skipmq.client.message import Sending
 
 if TYPE_CHECKING:
     from skipmq.client.http import Caller
 
 _MOST_ENTRIES = 10
-
-
-class Sending(NamedTuple):
-    """Encoded messages that have all but their bodies and deduplication ids in common."""
-
-    bodies: list[str]
-    attributes: dict[str, dict[str, str]]
-    delay: int | None
-    group: str | None
-    # None for a standard queue.
-    deduplication_ids: list[str | None] | None
 
 
 def is_url(value: object) -> bool:

@@ -37,7 +37,7 @@ class Service:
     A dead letter is sent to the dead-letter queue and then deleted: it may be in both.
     """
 
-    failure = UnavailableError
+    failure, max_deletes = UnavailableError, _MOST
 
     def __init__(self, url: str) -> None:
         self._caller = Caller(url)

@@ -31,6 +31,10 @@ class Source(Protocol):
         """Return whether it is connected."""
 
     @property
+    def max_deletes(self) -> int:
+        """Return how many messages one delete is of, which all have its error."""
+
+    @property
     def failure(self) -> type[Exception]:
         """Return what it raises for other failures that do not pass."""
 

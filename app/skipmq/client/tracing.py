@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from skipmq.client.message import Message
+from skipmq import release
+from skipmq.client.message import Message, Sending
 from skipmq.client.outcomes import Discard, reason_of
-from skipmq.client.sending import Sending
 from skipmq.trace_headers import traceparent
 
 if TYPE_CHECKING:
@@ -149,6 +149,4 @@ def _without_span() -> "Context":
 def _tracer() -> "Tracer":
     from opentelemetry import trace  # noqa: PLC0415 - as above.
 
-    from skipmq import __version__  # noqa: PLC0415 - of the package around this.
-
-    return trace.get_tracer("skipmq", __version__)
+    return trace.get_tracer("skipmq", release.VERSION)

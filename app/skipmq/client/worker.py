@@ -6,10 +6,10 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+from skipmq.client.claiming import Runner
 from skipmq.client.consumer import Consumer
 from skipmq.client.database import Database
 from skipmq.client.health import start_health
-from skipmq.client.runner import Runner
 from skipmq.client.sending import is_url
 from skipmq.client.service import Service
 from skipmq.client.source import Source

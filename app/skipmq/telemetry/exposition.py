@@ -14,7 +14,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.samples import Exemplar
 
-import skipmq
+from skipmq import release
 from skipmq.model import QueueStatistics
 from skipmq.telemetry.metrics import (
     COUNTERS,
@@ -108,7 +108,7 @@ def _process_metrics(processes: Sequence[Published]) -> Iterator[Metric]:
     build = GaugeMetricFamily(
         "skipmq_build_info", "The node's release, always 1", labels=["version", "python"]
     )
-    build.add_metric([skipmq.__version__, platform.python_version()], 1.0)
+    build.add_metric([release.VERSION, platform.python_version()], 1.0)
     yield build
 
 
@@ -176,12 +176,12 @@ def _queue_metrics(
             (
                 "queues_send_rate",
                 "Messages sent a second to queues without metrics",
-                others.send_rate,
+                (others.sent_per_minute or 0) / 60,
             ),
             (
                 "queues_delete_rate",
                 "Messages deleted a second from queues without metrics",
-                others.delete_rate,
+                (others.deleted_per_minute or 0) / 60,
             ),
         ):
             yield GaugeMetricFamily(f"skipmq_other_{name}", about, value=value)

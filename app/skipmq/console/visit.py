@@ -61,6 +61,18 @@ class Visit:
         except errors.SqsError as error:
             return {}, error
 
+    def read(
+        self, action: str, *refusals: type[errors.SqsError], **parameters: Any
+    ) -> tuple[dict[str, Any], errors.SqsError | None]:
+        """Run an action; return its result and None, or an empty result and why it was refused.
+
+        Raises the errors.SqsError that are neither AccessDenied nor one of `refusals`.
+        """
+        result, error = self.attempt(action, **parameters)
+        if error is None or isinstance(error, (errors.AccessDenied, *refusals)):
+            return result, error
+        raise error
+
     def clock(self) -> float:
         """Return the database's time in seconds since 1970."""
         node = self.broker.node

@@ -17,11 +17,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _keys() -> ResponseReturnValue:
-    result, error = current().attempt("ListAccessKeys")
-    if error is not None and not isinstance(
-        error, errors.AccessDenied | errors.UnsupportedOperation
-    ):
-        raise error
+    result, error = current().read("ListAccessKeys", errors.UnsupportedOperation)
     return flask.render_template("access_keys.html", error=error, keys=result.get("Keys", []))
 
 

@@ -3,7 +3,6 @@
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console import site
 from skipmq.console.visit import current
 
@@ -19,11 +18,9 @@ def add(pages: flask.Blueprint) -> None:
 def _dead_letters() -> ResponseReturnValue:
     search = flask.request.args.get("q", "").strip()
     page = min(max(flask.request.args.get("page", 1, int), 1), _MAXIMUM_PAGE)
-    result, error = current().attempt(
+    result, error = current().read(
         "ListDeadLetterQueues", Search=search, Offset=(page - 1) * PAGE, MaxResults=PAGE
     )
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
     matches = result.get("Matches", 0)
     if page > 1 and not error and (page - 1) * PAGE >= matches:
         return site.see("dead_letters", q=search or None)

@@ -72,7 +72,7 @@ def _queues() -> ResponseReturnValue:
     }
     descending = (given["dir"] or ("asc" if order == "name" else "desc")) == "desc"
     page = min(max(arguments.get("page", 1, int), 1), _MAXIMUM_PAGE)
-    result, error = current().attempt(
+    result, error = current().read(
         "ListQueueStatistics",
         Search=given["q"],
         Filter=given["only"],
@@ -83,8 +83,6 @@ def _queues() -> ResponseReturnValue:
         MaxResults=PAGE,
         Minutes=_MINUTES,
     )
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
     if not result.get("Queues") and page > 1:
         # Queues were deleted; the number of matches is only known on a page with rows.
         return site.see("queues", **given)

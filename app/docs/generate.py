@@ -76,7 +76,7 @@ def attributes() -> str:
 def metrics() -> str:
     """Return the table of metrics, with the labels of those that have some."""
     labels = {each.name: each.labels for each in _definitions()}
-    numbers = dict.fromkeys(QueueStatistics._fields, 0)
+    numbers = dict.fromkeys(QueueStatistics.__struct_fields__, 0)
     text, _ = exposition.text("", [], [], QueueStatistics(**numbers))  # type: ignore[arg-type]
     about = dict(re.findall(r"^# HELP (\S+) (.+)$", text.decode(), re.MULTILINE))
     rows = []

@@ -220,44 +220,7 @@ class MessageCounts:
     delayed: int
 
 
-class QueueStatistics(NamedTuple):
-    """A queue's messages, its counters since it was created or purged, and its current rates.
-
-    A sum over several queues has no name; `queues` is their number. `oldest` is in seconds, rates
-    are in messages a second.
-    """
-
-    account: str | None
-    region: str | None
-    queue: str | None
-    id: int | None
-    queues: int
-    messages: int
-    visible: int | None
-    in_flight: int | None
-    delayed: int | None
-    oldest: float | None
-    sent: int
-    bytes_sent: int
-    received: int
-    empty_receives: int
-    deleted: int
-    expired: int
-    dead_lettered: int
-    redriven: int
-    moved_in: int
-    send_rate: float
-    receive_rate: float
-    delete_rate: float
-    fifo: bool | None
-    policy: str | None
-    # Whether a redrive policy of another queue names this one.
-    dead_letters: bool | None
-    # What is wrong, as in the overview; read for one account and region only.
-    trouble: str | None = None
-
-
-class QueueMinute(NamedTuple):
+class QueueMinute(msgspec.Struct, rename="pascal"):
     """The counters of a queue for one minute, and its number of messages."""
 
     # In seconds since 1970.
@@ -267,6 +230,44 @@ class QueueMinute(NamedTuple):
     deleted: int
     dead_lettered: int
     messages: int
+
+
+class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A queue's messages, its counters since it was created or purged, and its current rates.
+
+    A sum over several queues has no name; `queues` is their number. What follows `trouble` is for
+    operators.
+    """
+
+    queue: str | None = msgspec.field(name="QueueName")
+    fifo: bool | None = msgspec.field(name="FifoQueue")
+    # Whether a redrive policy of another queue names this one.
+    dead_letters: bool | None = msgspec.field(name="DeadLetterQueue")
+    visible: int | None
+    in_flight: int | None
+    delayed: int | None
+    sent: int | None
+    bytes_sent: int | None
+    received: int | None
+    empty_receives: int | None
+    deleted: int | None
+    expired: int | None
+    dead_lettered: int | None
+    redriven: int | None
+    moved_in: int | None
+    sent_per_minute: float | None
+    received_per_minute: float | None
+    deleted_per_minute: float | None
+    oldest: float | None = msgspec.field(name="OldestSeconds")
+    minutes: list[QueueMinute] | None = None
+    # What is wrong, as in the overview; read for one account and region only.
+    trouble: str | None = None
+    account: str | None = None
+    region: str | None = None
+    id: int | None = None
+    queues: int = 1
+    messages: int | None = None
+    policy: str | None = None
 
 
 class TimeInQueue(NamedTuple):

@@ -9,13 +9,16 @@ from typing import NamedTuple
 
 from skipmq import limits
 
-_ARN = re.compile(r"arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):([^:/\s]+)")
-_URL = re.compile(r"https?://([^/?#\s]+)(?:/[^/?#\s]+)*?/([^/?#\s]+)/([^/?#\s]+)/?", re.IGNORECASE)
+_VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{limits.QUEUE_NAME}}}")
+_ARN = re.compile(r"arn:aws[a-z-]{0,16}:sqs:([a-z0-9-]{1,64}):([0-9]{12}):([^:/\s]+)")
+_URL = re.compile(r"(?:[a-z]+://([^/]*))?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
+_HTTP = re.compile(r"https?://[^/?#\s][^?#\s]*", re.IGNORECASE)
 # The hosts of AWS and LocalStack, and of a broker that was given such a name. Without a number at
 # its end, as in sqs.example.com, a label is no region.
 _HOST = re.compile(
     r"sqs\.([a-z]{2}(?:-[a-z]+)+-[0-9])\..+|([a-z]{2}(?:-[a-z]+)+-[0-9])\.queue\..+", re.IGNORECASE
 )
+FIFO = ".fifo"
 # The part of a URL that stands for the caller's account, as in ElasticMQ's.
 _OWN = "queue"
 # Characters of a text that an error quotes.
@@ -34,6 +37,28 @@ class Named(NamedTuple):
     region: str | None = None
 
 
+def is_valid(name: str) -> bool:
+    """Return whether a queue may have a name, whose suffix `.fifo` counts towards its length."""
+    stem = name.removesuffix(FIFO)
+    return len(name) <= limits.QUEUE_NAME and _VALID.fullmatch(stem) is not None
+
+
+def in_arn(text: str) -> Named | None:
+    """Return what an ARN names; None if it is not the ARN of a queue."""
+    arn = _ARN.fullmatch(text)
+    return None if arn is None else Named(arn[3], arn[2], arn[1])
+
+
+def in_url(text: str) -> Named | None:
+    """Return what the last two parts of a URL, or of its path, name; None if there are none."""
+    url = _URL.fullmatch(text)
+    if url is None:
+        return None
+    host = _HOST.fullmatch((url[1] or "").rpartition("@")[2])
+    region = (host[1] or host[2]).lower() if host else None
+    return Named(url[3], None if url[2] == _OWN else url[2], region)
+
+
 def parse(text: str) -> Named:
     """Return what a name, a URL or an ARN names; raise QueueNameError.
 
@@ -41,22 +66,20 @@ def parse(text: str) -> Named:
     `sqs.REGION.…` or `REGION.queue.…`.
     """
     if text.startswith("arn:"):
-        if (arn := _ARN.fullmatch(text)) is None:
+        if (named := in_arn(text)) is None:
             raise QueueNameError(
                 f"{_quoted(text)} is not the ARN of a queue: write arn:aws:sqs:REGION:ACCOUNT:NAME"
             )
-        return Named(arn[3], arn[2], arn[1])
+        return named
     if "/" not in text and ":" not in text:
         return Named(text)
-    url = _URL.fullmatch(text)
-    if url is None or not (url[2] == _OWN or limits.ACCOUNT.fullmatch(url[2])):
+    named = in_url(text) if _HTTP.fullmatch(text) else None
+    if named is None or not (named.account is None or limits.ACCOUNT.fullmatch(named.account)):
         raise QueueNameError(
             f"{_quoted(text)} is not a queue: write its name, its URL http://HOST/ACCOUNT/NAME, or"
             " its ARN"
         )
-    host = _HOST.fullmatch(url[1].rpartition("@")[2])
-    region = (host[1] or host[2]).lower() if host else None
-    return Named(url[3], None if url[2] == _OWN else url[2], region)
+    return named
 
 
 def _quoted(text: str) -> str:

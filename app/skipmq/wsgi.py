@@ -22,7 +22,6 @@ from skipmq.processes.janitor import Janitors
 from skipmq.server import web
 from skipmq.server.answer import Broker
 from skipmq.server.request_trace import tracing
-from skipmq.store.task_listener import TaskListener
 from skipmq.telemetry import logs
 from skipmq.telemetry.metrics import Metrics, Snapshot
 
@@ -64,9 +63,8 @@ def application() -> flask.Flask:
             return metrics.snapshot()
 
         janitors = Janitors(node.database, settings, metrics)
-        tasks = TaskListener(node.database.partitions, janitors.wake)
         # The server has the connections of clients, whose number is unknown here.
-        node.start(janitors, tasks, Heartbeat(node.workers, snapshot, lambda: None))
+        node.start(janitors, Heartbeat(node.workers, snapshot, lambda: None))
         return broker
 
     broker = asyncio.run_coroutine_threadsafe(start(), loop).result()

@@ -32,26 +32,16 @@ begin
       s.body, s.attributes, s.receive_count - s.receive_base, s.sent_at, p_filter)),
     s.visible_at <= v_now or s.receive_count = s.receive_base
   from (
-    (select m.visible_at as at, m.id as number, m.*
-    from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 0 and m.group_no is null
-      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
-    order by m.visible_at, m.id
-    limit p_limit)
-    union all
-    (select m.visible_at, m.id, m.*
-    from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 1 and m.group_no is null
-      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
-    order by m.visible_at, m.id
-    limit p_limit)
-    union all
-    (select m.visible_at, m.id, m.*
-    from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = 2 and m.group_no is null
-      and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
-    order by m.visible_at, m.id
-    limit p_limit)
+    select v.*
+    from unnest('{0, 1, 2}'::smallint[]) u (shard)
+    cross join lateral (
+      select m.visible_at as at, m.id as number, m.*
+      from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = u.shard and m.group_no is null
+        and (m.visible_at, m.id) > (p_after, p_number) and m.visible_at <= p_until
+      order by m.visible_at, m.id
+      limit p_limit
+    ) v
     union all
     (select m.enqueued_at, m.sequence_number, m.*
     from skipmq.message m

@@ -52,7 +52,7 @@ def test_without_java_one_line_says_what_to_install(database: str, tmp_path: Pat
 
 def test_without_pyspark_one_line_says_what_to_install() -> None:
     program = "import sys; sys.modules['pyspark'] = None; from skipmq.__main__ import main; main()"
-    for command in (["export", "--lake", "x"], ["report", "--output", "x"], ["audit"]):
+    for command in (["export", "--lake", "x"], ["report", "--output", "x"], ["reconcile"]):
         done = subprocess.run(
             [sys.executable, "-c", program, "analytics", *command],
             capture_output=True, text=True, timeout=60, check=False,

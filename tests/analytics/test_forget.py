@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import audit, export, forget, frames, replay, snapshot
+from skipmq.analytics import export, forget, frames, reconcile, replay, snapshot
 from skipmq.analytics.forget import MessageCount
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres.erasure import ConditionError
@@ -90,7 +90,7 @@ def test_forget_erases_from_live_history_and_lake_and_nothing_else(
     assert report["found"][3] == {"place": "lake", "queue": "orders", "day": day, "messages": 2}
 
 
-def test_audit_does_not_call_lost_what_was_forgotten(
+def test_reconcile_does_not_call_lost_what_was_forgotten(
     spark: "SparkSession", source: "Source", owner: Connection, tmp_path: Path
 ) -> None:
     fill(owner)
@@ -107,8 +107,8 @@ def test_audit_does_not_call_lost_what_was_forgotten(
     with snapshot.taken(source) as taken:
         messages = snapshot.everything(spark, taken)
         known = {"now": NOON, "late": 60.0, "erased": snapshot.erased(spark, taken)}
-        log = audit.sends(spark, str(sent))
-        found = audit.totals(audit.fates(messages, log, **known)).collect()  # type: ignore[arg-type]
+        log = reconcile.sends(spark, str(sent))
+        found = reconcile.totals(reconcile.fates(messages, log, **known)).collect()  # type: ignore[arg-type]
     totals = {
         fate: sum(row[fate] for row in found) for fate in ("deleted", "waiting", "erased", "lost")
     }

@@ -15,13 +15,13 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 
 from skipmq.analytics import (
-    audit,
     delta,
     forget,
     frames,
     notebook,
     partitions,
     queue_settings,
+    reconcile,
     replay,
     report,
     snapshot,
@@ -238,7 +238,12 @@ def fates(spark: "SparkSession", source: "Source") -> dict[tuple[str, str], int]
         for each in others:
             first = first.union(each)
         now = datetime.now(UTC)  # noqa: TID251 - of late messages.
-        rows = audit.fates(first, None, now=now, late=60).groupBy("queue", "fate").count().collect()
+        rows = (
+            reconcile.fates(first, None, now=now, late=60)
+            .groupBy("queue", "fate")
+            .count()
+            .collect()
+        )
     return {(row["queue"], row["fate"]): row["count"] for row in rows}
 
 

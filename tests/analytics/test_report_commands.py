@@ -66,7 +66,7 @@ def fill(url: str, log: Path) -> None:
 
 
 @pytest.mark.slow
-def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> None:
+def test_commands_report_replay_reconcile_and_forget(url: str, tmp_path: Path) -> None:
     need("java")
     log, lake, output = tmp_path / "sent.jsonl", str(tmp_path / "lake"), tmp_path / "report"
     fill(url, log)
@@ -80,17 +80,17 @@ def test_commands_report_replay_audit_and_forget(url: str, tmp_path: Path) -> No
     words = ("replay", "--where", "body <= 'order 12'", "--to", "orders", "--lake", lake, "--yes")
     sent = json_of(*words, database_url=url)
     again = json_of(*words, "--rate", "100", database_url=url)
-    sound = json_of("audit", "--sent", str(log), database_url=url)
+    sound = json_of("reconcile", "--sent", str(log), database_url=url)
     refused = run("forget", "--where", "body like 'order 1%'", database_url=url, code=130)
     found = json_of("forget", "--where", "body like 'order 1%'", "--dry-run", database_url=url)
     erased = json_of(
         "forget", "--where", "body like 'order 1%'", "--lake", lake, "--yes", database_url=url
     )
-    after = json_of("audit", "--sent", str(log), database_url=url)
+    after = json_of("reconcile", "--sent", str(log), database_url=url)
     with log.open("a") as lines:
         unknown = {"message_id": str(uuid4()), "queue": "orders", "sent_at": "2100-01-01"}
         lines.write(f"\n{json.dumps(unknown)}")
-    bad = json_of("audit", "--sent", str(log), "--show", "2", database_url=url, code=1)
+    bad = json_of("reconcile", "--sent", str(log), "--show", "2", database_url=url, code=1)
 
     assert "orders: 30 waiting, the oldest for" in reported
     assert "orders: 120 messages deleted" in from_lake
@@ -195,13 +195,13 @@ def run_without_java(path: Path, *words: str, code: int, **settings: object) -> 
     return done.stdout if code == 0 else done.stderr
 
 
-@pytest.mark.parametrize("command", ["report", "replay", "forget", "audit"])
+@pytest.mark.parametrize("command", ["report", "replay", "forget", "reconcile"])
 def test_commands_without_java_say_what_to_install(command: str, tmp_path: Path) -> None:
     words = {
         "report": ["--output", str(tmp_path)],
         "replay": ["--where", "true", "--to", "orders"],
         "forget": ["--where", "true"],
-        "audit": [],
+        "reconcile": [],
     }
 
     said = run_without_java(

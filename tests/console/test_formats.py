@@ -39,7 +39,12 @@ def test_body_that_is_laid_out_keeps_its_values(body: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", ["[" * 500 + "1" + "]" * 500, "[" * 60 + ",".join("1" * 60_000) + "]" * 60]
+    "body",
+    [
+        "[" * 500 + "1" + "]" * 500,
+        "[" * 60 + ",".join("1" * 60_000) + "]" * 60,
+        "[" + '\\"' * 120_000,
+    ],
 )
 def test_body_that_would_be_laid_out_many_times_longer_is_shown_as_it_is(body: str) -> None:
     assert formats.pretty(body) == body

@@ -139,7 +139,7 @@ def test_file_of_queues_is_named_relative_to_the_file_of_settings(
         ("a.toml", "queues = 3", "write a table for each queue"),
         ("a.toml", "[queues.a]\ntags = 3", "write tags as a table: [queues.a.tags]"),
         ("a.toml", "[queues", "cannot be read as TOML"),
-        ("a.conf", "queues { a { delay = soon } }", "line 1: queues.a.delay: write 10 seconds"),
+        ("a.conf", "queues { a { delay = soon } }", "a.conf: queues.a.delay: write 10 seconds"),
         ("a.conf", "aws.accountId = 12", "account='12'"),
     ],
 )
@@ -176,7 +176,7 @@ def test_test_server_takes_a_conf(conf: Path) -> None:
 def test_test_server_says_what_is_wrong_in_a_conf(conf: Path) -> None:
     conf.write_text("queues {\n jobs { delay = soon }\n}")
 
-    with pytest.raises(TestingError, match=r"elasticmq\.conf, line 2: queues\.jobs\.delay"):
+    with pytest.raises(TestingError, match=r"elasticmq\.conf: queues\.jobs\.delay"):
         Server(queues=conf).start()
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 
 from skipmq.database import rights, schema
 from support.commands import invoke
@@ -191,6 +192,28 @@ def test_server_that_is_too_old_is_refused_before_anything_is_changed(
 
     with psycopg.connect(url) as connection:
         assert connection.execute("select to_regnamespace('skipmq')").fetchone() == (None,)
+
+
+def test_server_that_is_newer_than_all_tested_ones_is_used_and_reported(
+    databases: Databases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = databases.empty()
+    with psycopg.connect(url) as connection:
+        server = connection.info.server_version // 10000
+    monkeypatch.setattr(schema, "FIRST_UNTESTED_SERVER", server * 10000)
+    monkeypatch.setattr(schema, "NEWEST_TESTED", server - 1)
+
+    with capture_logs() as lines:
+        assert schema.migrate(url).is_current
+
+    assert {each["event"] for each in lines} == {
+        "the server is newer than those that SkipMQ is tested with"
+    }
+    assert (lines[0]["server"], lines[0]["newest_tested"]) == (server, server - 1)
+    settings = {"database_url": as_node(url), "port": free_port()}
+    found = json.loads(invoke(("doctor", "--json"), environment(settings)).stdout)
+    (detail,) = (each["detail"] for each in found if each["check"] == "database")
+    assert detail.endswith(f", newer than those that SkipMQ is tested with, up to {server - 1}")
 
 
 def test_revoke_that_is_offered_keeps_advisory_locks_for_the_owner(bare_server: Databases) -> None:

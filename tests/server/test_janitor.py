@@ -10,9 +10,8 @@ from structlog.testing import capture_logs
 
 from skipmq.config.settings import Settings
 from skipmq.database import Database, NoObserver
-from skipmq.processes.janitor import Janitor
+from skipmq.processes.janitor import Janitor, listen_for_tasks
 from skipmq.store import Upkeep
-from skipmq.store.task_listener import TaskListener
 from skipmq.store.upkeep import CHUNK
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
@@ -228,8 +227,7 @@ async def test_task_that_is_started_is_continued_before_the_next_round(
     janitor = Janitor(Upkeep(pool), Settings())
     await janitor.tick()
     running = [
-        asyncio.create_task(part.run())
-        for part in (janitor, TaskListener(pool.partitions, janitor.wake))
+        asyncio.create_task(part) for part in (janitor.run(), listen_for_tasks(pool, janitor.wake))
     ]
     status = "select status from skipmq.move_task order by started_at desc limit 1"
     try:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -264,3 +265,29 @@ async def test_first_message_with_a_group_waits_for_no_lock_on_its_queue(
     tenants = "select tenants from skipmq.queue where queue_id = %s"
 
     assert [number(owner, tenants, queue.id) for queue in queues] == [False, True]
+
+
+@TYPES
+async def test_queue_whose_claims_take_long_is_served_apart(
+    database: str, owner: Connection, suffix: str
+) -> None:
+    operation = "receive-fifo" if suffix else "receive"
+    async with node_of(as_node(database)) as node:
+        queues = await queues_of(node, owner, [f"{n}{suffix}" for n in "abc"])
+        slow = queues[1]
+        assert bodies(await receive(node, *queues)) == [[]] * 3
+        await send(node, *[(queue, f"{queue.id}") for queue in queues])
+        owner.execute(
+            "create function take_long() returns trigger language plpgsql as"
+            " 'begin perform pg_sleep(0.2); return new; end'"
+        )
+        owner.execute(
+            "create trigger long before update on skipmq.message for each row"
+            f" when (old.queue_id = {slow.id}) execute function take_long()"
+        )
+        counts = [calls(node, operation)]
+        for received in (queues, queues, [queues[0], queues[2]]):
+            await receive(node, *received)
+            counts.append(calls(node, operation))
+
+    assert [after - before for before, after in pairwise(counts)] == [1, 2, 1]

@@ -270,7 +270,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "analytics advise": ["--apply", "--yes"],
         "analytics replay": ["--to", "orders", *where, "--dry-run"],
         "analytics forget": [*where, "--dry-run"],
-        "analytics audit": [],
+        "analytics reconcile": [],
     }
 
 
@@ -290,7 +290,7 @@ def test_no_command_shows_a_secret(owner_url: str, place: Path) -> None:
             more = arguments if words != "serve" else ["--fly"]
             said[words] = run(*words.split(), *more, **right)
 
-    for words in ("migrate", "serve", "doctor", "queue list", "keys list", "analytics audit"):
+    for words in ("migrate", "serve", "doctor", "queue list", "keys list", "analytics reconcile"):
         refused = run(*words.split(), **wrong)
         assert "password authentication failed" in refused or "PySpark" in refused, words
     for words in ("serve", "config", "keys list", "queue list"):

@@ -14,6 +14,7 @@ import structlog
 
 from skipmq.cli import main
 from skipmq.cli.deferred import Deferred
+from skipmq.telemetry.logs import to_standard_error
 from support.http import SKIPMQ, environment
 
 
@@ -42,6 +43,7 @@ def invoke(words: tuple[str, ...], variables: Mapping[str, str], given: str | by
         redirect_stderr(err),
     ):
         try:
+            to_standard_error()  # As the first line of a process does.
             main()
             code = 0
         except SystemExit as exit_:

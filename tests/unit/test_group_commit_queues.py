@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from skipmq import errors
-from skipmq.delivery.group_commit import GroupCommit
+from skipmq.delivery.group_commit import GroupCommit, Load
 from support.loop import eventually
 from support.transactions import Transactions
 
@@ -141,6 +141,38 @@ async def test_others_go_on_while_a_transaction_of_one_queue_takes_long(
     assert sorted(transactions.requests[1:]) == [[2], [3]]
     await eventually(lambda: not commit._waiting)  # noqa: SLF001
     assert not commit._running  # noqa: SLF001
+
+
+async def test_transaction_that_others_overtook_delays_no_other(
+    transactions: Transactions,
+) -> None:
+    load = Load()
+    commit: GroupCommit[str, int, str] = GroupCommit(
+        transactions.run, 10, overtaken_after=0, load=load
+    )
+    stuck = [commit.submit("k", number, 1, 0.0, 1) for number in range(3)]
+    await eventually(lambda: 1 in commit._apart)  # noqa: SLF001
+
+    # What waits would wait for the average of the others' requests.
+    assert (load.groups, load.requests) == (0, 0)
+    transactions.release()
+    await asyncio.gather(*stuck)
+    assert (load.groups, load.requests) == (0, 0)
+
+
+async def test_queue_that_took_long_is_served_apart_for_a_hundred_times_as_long() -> None:
+    commit = Queues().commit
+    commit.set_apart(1, took=0.01)
+    commit.set_apart(2, took=0.1)
+    commit.set_apart(2)
+    commit.set_apart(3, took=60)
+    now = monotonic()
+
+    assert commit._is_apart(1, now + 4)  # noqa: SLF001
+    assert not commit._is_apart(1, now + 6)  # noqa: SLF001
+    assert commit._is_apart(2, now + 9)  # noqa: SLF001
+    assert not commit._is_apart(2, now + 11)  # noqa: SLF001
+    assert not commit._is_apart(3, now + 301)  # noqa: SLF001
 
 
 async def test_request_in_a_transaction_that_others_overtook_times_out(

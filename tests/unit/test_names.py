@@ -2,7 +2,7 @@
 
 import pytest
 
-from skipmq.names import Named, QueueNameError, parse
+from skipmq.names import Named, QueueNameError, in_url, is_valid, parse
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 
@@ -92,3 +92,27 @@ def test_long_text_is_quoted_in_part() -> None:
         parse("http://" + "x" * 10_000)
 
     assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "valid"),
+    [
+        ("a" * 80, True),
+        ("a" * 81, False),
+        ("a" * 75 + ".fifo", True),
+        ("a" * 76 + ".fifo", False),
+        (".fifo", False),
+        ("orders.fifo.fifo", False),
+        ("orders\n", False),
+        ("", False),
+    ],
+)
+def test_name_has_80_characters_at_most_with_its_suffix(name: str, valid: bool) -> None:
+    assert is_valid(name) is valid
+
+
+@pytest.mark.parametrize(
+    "url", [f"/{ACCOUNT}/orders", f"ftp://sqs/a?b/{ACCOUNT}/orders/", f"http:///{ACCOUNT}/orders"]
+)
+def test_server_reads_the_last_two_parts_of_a_url_alone(url: str) -> None:
+    assert in_url(url) == Named("orders", ACCOUNT, None)

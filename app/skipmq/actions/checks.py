@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from skipmq import errors, limits
+from skipmq import errors, limits, names
 from skipmq.model import AttributeValue, Identity, QueueName, Reference
 from skipmq.protocol import extensions, requests
 
@@ -21,9 +21,6 @@ Entry: TypeAlias = (
     | requests.SendMessageBatchRequestEntry
 )
 
-_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_ANY_QUEUE_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
-_QUEUE_URL = re.compile(r"(?:[a-z]+://[^/]*)?(?:/[^/]+)*?/([^/]+)/([^/?#]+)/?", re.IGNORECASE)
 # The longest URL that is parsed, and the longest that is cached.
 _LONGEST_URL, LONGEST_CACHED = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
@@ -79,30 +76,29 @@ def queue_at(url: str, own_account: str, region: str) -> QueueName:
     """Return the queue that a URL names, as queue_name does."""
     if len(url) > _LONGEST_URL:
         raise errors.QueueDoesNotExist
-    if _ANY_QUEUE_NAME.fullmatch(url):
+    if names.is_valid(url):
         return QueueName(own_account, region, url)
-    match = _QUEUE_URL.fullmatch(url)
-    if match is None:
+    named = names.in_url(url)
+    if named is None:
         raise errors.QueueDoesNotExist
-    account = own_account if match[1] == "queue" else match[1]
-    return existing_queue_name(account, match[2], region)
+    return existing_queue_name(named.account or own_account, named.name, region)
 
 
 def existing_queue_name(account: str, name: str, region: str) -> QueueName:
     """Return a queue's name if it is valid; raise errors.QueueDoesNotExist otherwise."""
-    if not limits.ACCOUNT.fullmatch(account) or not _ANY_QUEUE_NAME.fullmatch(name):
+    if not limits.ACCOUNT.fullmatch(account) or not names.is_valid(name):
         raise errors.QueueDoesNotExist
     return QueueName(account, region, name)
 
 
 def new_queue_name(name: str, *, fifo: bool) -> None:
     """Check the name of a new queue."""
-    if fifo and not (name.endswith(".fifo") and _ANY_QUEUE_NAME.fullmatch(name)):
+    if fifo and not (name.endswith(names.FIFO) and names.is_valid(name)):
         raise errors.InvalidParameterValueException(
             "The name of a FIFO queue can only include alphanumeric characters, hyphens, or"
             " underscores, must end with .fifo suffix and be 1 to 80 in length."
         )
-    if not fifo and not _QUEUE_NAME.fullmatch(name):
+    if not fifo and (name.endswith(names.FIFO) or not names.is_valid(name)):
         raise errors.InvalidParameterValueException(
             "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length"
         )

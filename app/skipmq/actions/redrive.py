@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors, limits
+from skipmq import errors, limits, names
 from skipmq.actions import checks, paging
 from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import Call, requests
 
-_ARN = re.compile(r"arn:aws[a-z-]{0,16}:sqs:[a-z0-9-]{1,64}:[0-9]{12}:[A-Za-z0-9_-]{1,80}(\.fifo)?")
 _PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
 
 
@@ -32,7 +31,7 @@ def policy(value: str) -> str:
         reason = "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount]."
         raise checks.invalid(value, "RedrivePolicy", reason)
     target, limit = content["deadLetterTargetArn"], content["maxReceiveCount"]
-    if not isinstance(target, str) or not _ARN.fullmatch(target):
+    if not _is_queue(target):
         raise checks.invalid(value, "RedrivePolicy", "Invalid value for deadLetterTargetArn.")
     count = int(limit) if re.fullmatch("[0-9]{1,4}", str(limit)) and limit is not True else 0
     if not 1 <= count <= limits.MAX_RECEIVE_COUNT:
@@ -61,7 +60,7 @@ def allow_policy(value: str) -> str:
     if permission == "byQueue" and not (
         isinstance(sources, list)
         and 1 <= len(sources) <= limits.REDRIVE_SOURCES
-        and all(isinstance(arn, str) and _ARN.fullmatch(arn) for arn in sources)
+        and all(map(_is_queue, sources))
     ):
         reason = f"sourceQueueArns must be 1 to {limits.REDRIVE_SOURCES} ARNs of queues."
         raise checks.invalid(value, parameter, reason)
@@ -74,9 +73,14 @@ async def list_dead_letter_source_queues(
     """List the URLs of the queues whose redrive policy names this queue."""
     name = queue.name
     page = paging.page(call)
-    names = await node.queues.dead_letter_sources(name, page.after, page.limit + 1, call.deadline)
-    urls, token = page.cut(node, call, name.account, names)
+    found = await node.queues.dead_letter_sources(name, page.after, page.limit + 1, call.deadline)
+    urls, token = page.cut(node, call, name.account, found)
     return {"queueUrls": urls, **token}
+
+
+def _is_queue(arn: object) -> bool:
+    named = names.in_arn(arn) if isinstance(arn, str) else None
+    return named is not None and names.is_valid(named.name)
 
 
 def _object(value: str, parameter: str, reason: str) -> dict[str, Any]:

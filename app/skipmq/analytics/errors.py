@@ -26,5 +26,5 @@ class SendError(AnalyticsError):
     """Rows cannot be sent as messages."""
 
 
-class AuditError(AnalyticsError):
+class ReconcileError(AnalyticsError):
     """A log of sends cannot be read."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from pyspark.sql.datasource import WriterCommitMessage
@@ -129,11 +129,22 @@ def messages(partition: int, rows: Iterable[Any]) -> Iterator[Outgoing]:
 _NOTHING = dict.fromkeys(("body", "group_id", "deduplication_id", "delay", "trace_header"))
 
 
+class Sized(Protocol):
+    """A message that knows its size."""
+
+    @property
+    def size(self) -> int:
+        """Return about how many bytes it has."""
+
+
+Message = TypeVar("Message", bound=Sized)
+
+
 def chunks(
-    messages: Iterable[Outgoing], count: int, size: int = limits.MESSAGE_BYTES
-) -> Iterator[list[Outgoing]]:
+    messages: Iterable[Message], count: int, size: int = limits.MESSAGE_BYTES
+) -> Iterator[list[Message]]:
     """Yield lists of at most `count` messages and about `size` bytes, or of one message."""
-    chunk: list[Outgoing] = []
+    chunk: list[Message] = []
     total = 0
     for message in messages:
         if chunk and (len(chunk) == count or total + message.size > size):

@@ -16,6 +16,7 @@ from pyspark.sql import functions as fn
 
 from skipmq import limits
 from skipmq.analytics.errors import ReplayError
+from skipmq.analytics.outgoing import chunks
 from skipmq.analytics.postgres import replays
 from skipmq.analytics.postgres.replays import Staged, State, Target
 from skipmq.database.session import Session
@@ -88,23 +89,9 @@ def stage(session: Session, replay: str, to: Target, messages: Iterable[Any]) ->
             for place, row in enumerate(messages)
             if row["body"] is not None
         )
-        for chunk in _chunks(staged):
+        for chunk in chunks(staged, CHUNK, _CHUNK_BYTES):
             replays.stage(session, replay, to.name, chunk)
     return replays.state(session, replay)
-
-
-def _chunks(messages: Iterable[Staged]) -> Iterator[list[Staged]]:
-    """Yield lists of at most CHUNK messages and about _CHUNK_BYTES."""
-    chunk: list[Staged] = []
-    size = 0
-    for message in messages:
-        chunk.append(message)
-        size += len(message.body) + len(message.attributes)
-        if len(chunk) == CHUNK or size > _CHUNK_BYTES:
-            yield chunk
-            chunk, size = [], 0
-    if chunk:
-        yield chunk
 
 
 def _staged(replay: str, to: Target, place: int, row: Any) -> Staged:

@@ -1,4 +1,4 @@
-"""The input of reports and audits: the history and live messages."""
+"""The input of reports and reconciliations: the history and live messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -94,7 +94,11 @@ def _database(settings: Settings, findings: _Findings) -> str:
     findings.examine("replication", lambda: _replication(settings, url))
     place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
     what = f", a router of {len(partitions)} partitions: see also `skipmq partitions doctor`"
-    return f"PostgreSQL {version // 10000}.{version % 10000} ({place}){what if partitions else ''}"
+    untested = f", newer than those that SkipMQ is tested with, up to {schema.NEWEST_TESTED}"
+    return (
+        f"PostgreSQL {version // 10000}.{version % 10000} ({place})"
+        f"{untested if state.is_untested else ''}{what if partitions else ''}"
+    )
 
 
 def _roles(url: str) -> str:

@@ -141,8 +141,8 @@ _ANALYTICS = (
         extra="analytics",
     ),
     Deferred(
-        "audit",
-        "analytics.audit:audit_command",
+        "reconcile",
+        "analytics.reconcile:reconcile_command",
         "Reconcile sent messages with those stored, delivered and deleted.",
         extra="analytics",
     ),

@@ -7,6 +7,8 @@ from random import uniform
 from time import sleep
 from typing import Any
 
+import msgspec
+
 from skipmq.cli import place
 from skipmq.cli.arrivals import RemoteArrivals
 from skipmq.cli.source import Activity, RemoteError
@@ -28,29 +30,7 @@ _PAUSE, _LONGEST_PAUSE = 0.1, 3.2
 _OWN = {"CreateQueue", "GetOverview", "ListQueues", "ListQueueStatistics"}
 # OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED, _HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH.
 _EXPIRED, _OTHER_NAME = {10}, {62, 64}
-_NUMBERS = {
-    "visible": "Visible",
-    "in_flight": "InFlight",
-    "delayed": "Delayed",
-    "oldest": "OldestSeconds",
-    "sent": "Sent",
-    "bytes_sent": "BytesSent",
-    "received": "Received",
-    "empty_receives": "EmptyReceives",
-    "deleted": "Deleted",
-    "expired": "Expired",
-    "dead_lettered": "DeadLettered",
-    "redriven": "Redriven",
-    "moved_in": "MovedIn",
-    "fifo": "FifoQueue",
-    "dead_letters": "DeadLetterQueue",
-}
-_RATES = {
-    "send_rate": "SentPerMinute",
-    "receive_rate": "ReceivedPerMinute",
-    "delete_rate": "DeletedPerMinute",
-}
-_MINUTE = ("Minute", "Sent", "Received", "Deleted", "DeadLettered", "Messages")
+_UNKNOWN = dict.fromkeys(QueueStatistics.__struct_encode_fields__)
 
 
 class RemoteNode:
@@ -138,7 +118,7 @@ class RemoteNode:
     def activity(self, name: str, minutes: int) -> Activity:
         """Return what happened in a queue of the key in the last minutes."""
         found = self.act("GetQueueActivity", QueueUrl=name, Minutes=minutes)
-        shown = [QueueMinute(*(each[field] for field in _MINUTE)) for each in found["Minutes"]]
+        shown = msgspec.convert(found["Minutes"], list[QueueMinute])
         offset = 0
         while True:
             page = self.act(
@@ -241,13 +221,7 @@ def _unreachable(url: str, error: Exception) -> str:
 
 def _statistics(shown: Mapping[str, Any], queues: int = 1) -> QueueStatistics:
     """Return the statistics of an answer; what it does not have is None."""
-    numbers = {field: shown.get(member) for field, member in _NUMBERS.items()}
-    counts = [numbers[field] for field in ("visible", "in_flight", "delayed")]
-    rates = {
-        field: None if (rate := shown.get(member)) is None else rate / 60
-        for field, member in _RATES.items()
-    }
-    messages = None if None in counts else sum(filter(None, counts))
-    known: dict[str, Any] = {**dict.fromkeys(QueueStatistics._fields), **numbers, **rates}
-    known |= {"queue": shown.get("QueueName"), "queues": queues, "messages": messages}
-    return QueueStatistics(**known)
+    found = msgspec.convert({**_UNKNOWN, "Queues": queues, **shown}, QueueStatistics)
+    counts = (found.visible, found.in_flight, found.delayed)
+    found.messages = None if None in counts else sum(filter(None, counts))
+    return found

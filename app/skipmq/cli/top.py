@@ -126,10 +126,10 @@ class Top:
         parts = [
             f"{datetime.fromtimestamp(self._clock, UTC):%H:%M:%S} UTC",
             f"{count(sum(each.queues for each in every))} queues",
-            f"{count(sum(each.messages for each in every))} messages",
-            f"sent {rate(sum(each.send_rate for each in every))}/s",
-            f"received {rate(sum(each.receive_rate for each in every))}/s",
-            f"deleted {rate(sum(each.delete_rate for each in every))}/s",
+            f"{count(sum(each.messages or 0 for each in every))} messages",
+            f"sent {rate(sum(each.sent_per_minute or 0 for each in every) / 60)}/s",
+            f"received {rate(sum(each.received_per_minute or 0 for each in every) / 60)}/s",
+            f"deleted {rate(sum(each.deleted_per_minute or 0 for each in every) / 60)}/s",
         ]
         head = Text("  ".join(parts) + "  ", "bold")
         if self._failure:

@@ -1,17 +1,21 @@
 """Template filters that format numbers, times and bodies."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import Any
+
+import msgspec
 
 _UNITS = ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
 _SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 _SCALES = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 # Smaller numbers are not abbreviated.
 _ABBREVIATED_FROM = 100_000
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*["\\]?|[{}\[\],:]|[^\s{}\[\],:"]+')
+# A string that does not end is one to the end: each character is read once.
+_STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
+_STEPS = {"{": 1, "[": 1, "}": -1, "]": -1}
 # Limits on the input, the output and the depth of pretty-printed JSON.
 _MAXIMUM_INPUT, _MAXIMUM_OUTPUT, _MAXIMUM_DEPTH = 1 << 18, 1 << 20, 64
 
@@ -80,27 +84,14 @@ def pretty(body: str) -> str:
     """
     if len(body) > _MAXIMUM_INPUT or not body.lstrip().startswith(("{", "[")):
         return body
-    try:
-        json.loads(body)
-    except (ValueError, RecursionError):
+    steps = (_STEPS.get(found[0], 0) for found in _STRING_OR_BRACKET.finditer(body))
+    if max(accumulate(steps)) > _MAXIMUM_DEPTH:
         return body
-    parts: list[str] = []
-    depth, before, size = 0, "", 0
-    for found in _TOKEN.finditer(body):
-        part = found[0]
-        closes = part in ("}", "]")
-        depth -= closes
-        # Empty objects and lists stay on one line.
-        begins = before == "," or (before in ("{", "[") and not closes)
-        if begins or (closes and before not in ("{", "[")):
-            parts.append("\n" + "  " * depth)
-            size += 1 + 2 * depth
-            if depth > _MAXIMUM_DEPTH or size > _MAXIMUM_OUTPUT:
-                return body
-        parts.append(": " if part == ":" else part)
-        depth += part in ("{", "[")
-        before = part
-    return "".join(parts)
+    try:
+        shown = msgspec.json.format(body)
+    except msgspec.DecodeError:
+        return body
+    return shown if len(shown) <= _MAXIMUM_OUTPUT else body
 
 
 def age(seconds: int) -> str:

@@ -16,6 +16,7 @@ from skipmq.database.partitions import Database
 from skipmq.database.pool import has_no_slot, is_read_only
 from skipmq.database.shared import SharedRead
 from skipmq.database.statement import Statement
+from skipmq.database.wakeup import every
 from skipmq.telemetry.logs import log
 
 WRITABLE, UNREACHABLE, READ_ONLY = "writable", "unreachable", "read_only"
@@ -84,9 +85,7 @@ class Monitor:
     async def run(self) -> None:
         """Poll the state until cancelled."""
         try:
-            while True:
-                await self.check()
-                await asyncio.sleep(_INTERVAL)
+            await every(_INTERVAL, self.check, "the state of the database cannot be read")
         finally:
             if self._watching is not None:
                 self._watching.cancel()

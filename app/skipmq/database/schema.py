@@ -15,6 +15,7 @@ from skipmq.database.partitions import partition_urls
 from skipmq.telemetry.logs import log
 
 OLDEST_SERVER, FIRST_UNTESTED_SERVER = 150000, 190000
+NEWEST_TESTED = FIRST_UNTESTED_SERVER // 10000 - 1
 # An advisory lock: "SkipMQ" in ASCII.
 _MIGRATION_LOCK = 0x536B69704D51
 
@@ -55,6 +56,11 @@ class State:
     def is_current(self) -> bool:
         """Return whether the database has this release's schema."""
         return self.found == self.required
+
+    @property
+    def is_untested(self) -> bool:
+        """Return whether the server is newer than all that this release was tested with."""
+        return self.server_version >= FIRST_UNTESTED_SERVER
 
 
 def inspect(url: str) -> State:
@@ -219,7 +225,10 @@ def plan(url: str) -> tuple[State, list[str]]:
 
 
 def check_server(state: State) -> None:
-    """Raise SchemaError for a server that is too old, and a database that is not in UTF-8."""
+    """Raise SchemaError for a server that is too old, and a database that is not in UTF-8.
+
+    Logs a server that is newer than those that SkipMQ is tested with.
+    """
     if state.server_version < OLDEST_SERVER:
         raise SchemaError(
             f"the server is PostgreSQL {state.server_version // 10000}: SkipMQ needs 15 or newer"
@@ -228,6 +237,12 @@ def check_server(state: State) -> None:
         raise SchemaError(
             f"the database's encoding is {state.encoding}, which cannot store every message: create"
             " one with `create database … template template0 encoding 'UTF8'`"
+        )
+    if state.is_untested:
+        log.warning(
+            "the server is newer than those that SkipMQ is tested with",
+            server=state.server_version // 10000,
+            newest_tested=NEWEST_TESTED,
         )
 
 

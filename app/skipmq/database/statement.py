@@ -7,7 +7,7 @@ src/backend/utils/adt (array_recv in arrayfuncs.c).
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from struct import Struct, pack
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 from psycopg.adapt import Loader
 from psycopg.pq import Format
@@ -159,3 +159,8 @@ class Search(Statement):
     """
 
     __slots__ = ()
+
+
+def columns(record: type[Any], /, **expressions: str) -> str:
+    """Return the columns of rows that are records, named as their fields or by an expression."""
+    return ", ".join(expressions.get(name, name) for name in get_type_hints(record))

@@ -1,7 +1,11 @@
-"""A sleep that can be ended early, for tasks that run at intervals or when woken."""
+"""Tasks that run at intervals or when woken."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+
+from skipmq import errors
+from skipmq.telemetry.logs import log
 
 
 class Wakeup:
@@ -22,3 +26,25 @@ class Wakeup:
         woken = self._event.is_set()
         self._event.clear()
         return woken
+
+
+async def every(
+    seconds: float,
+    run: Callable[[], Awaitable[object]],
+    failure: str,
+    wakeup: Wakeup | None = None,
+    **fields: str,
+) -> None:
+    """Call `run` after each sleep of `seconds`, or when woken, until cancelled.
+
+    An unavailable database is no failure; other errors are logged, as `failure` with `fields`.
+    """
+    wakeup = wakeup or Wakeup()
+    while True:
+        await wakeup.sleep(seconds)
+        try:
+            await run()
+        except errors.ServiceUnavailable:
+            pass
+        except Exception:
+            log.exception(failure, **fields)

@@ -9,11 +9,13 @@ client alone never waits.
 
 No queue delays another: where more requests wait than a transaction takes, queues have turns; and
 one that fills transactions by itself, is locked, damaged or gone, or takes long, is served apart
-for some seconds, in transactions of its own.
+for some seconds, in transactions of its own: for a hundred times as long as it took, so that a
+queue delays the others for a hundredth of the time; but for five minutes at most, since a stall of
+the whole database looks alike.
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
 from itertools import chain
@@ -24,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import msgspec
 
 from skipmq import errors
+from skipmq.delivery.turns import in_turn
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Transactions
@@ -41,8 +44,11 @@ _LONGEST_DELAY, _ENOUGH = 0.002, 16
 _WEIGHT = 0.125
 # Seconds between two checks for requests that time out.
 _INTERVAL = 1.0
-# Seconds for which a queue is served apart, and how many requests of one gain nothing by sharing.
-_APART_SECONDS, _MANY = 5.0, 32
+# Seconds for which a queue is served apart, at least and at most, and how many times as long as it
+# took.
+_APART_SECONDS, _LONGEST_APART, _APART_TIMES = 5.0, 300.0, 100
+# How many requests of one queue gain nothing by sharing a transaction.
+_MANY = 32
 # The errors that no other queue has.
 _OF_ONE_QUEUE = (errors.QueueMoved, errors.DatabaseDamaged, errors.Locked)
 
@@ -103,32 +109,10 @@ class _Waiting(Generic[Request, Result]):
         entries = [entry for entry in self.entries if not entry.result.done()]
         self.entries, weight, self.weight = [], self.weight, 0
         if weight > most:
-            entries = self._take_in_turn(entries, most)
+            entries, self.entries = in_turn(entries, most)
+            self.weight = sum([entry.weight for entry in self.entries])
         entries.sort(key=_QUEUE)
         return entries
-
-    def _take_in_turn(
-        self, entries: list[_Entry[Request, Result]], most: int
-    ) -> list[_Entry[Request, Result]]:
-        """Return an entry of each queue, then another one of each; keep those that are too many."""
-        queues: dict[int, deque[_Entry[Request, Result]]] = {}
-        for entry in entries:
-            queues.setdefault(entry.queue_id, deque()).append(entry)
-        turns = deque(queues.values())
-        taken: list[_Entry[Request, Result]] = []
-        weight = 0
-        while turns and (not taken or weight + turns[0][0].weight <= most):
-            entry = turns[0].popleft()
-            taken.append(entry)
-            weight += entry.weight
-            if turns[0]:
-                turns.rotate(-1)
-            else:
-                turns.popleft()
-        # The queue whose turn is next comes first.
-        self.entries = list(chain.from_iterable(turns))
-        self.weight = sum([entry.weight for entry in self.entries])
-        return taken
 
 
 class GroupCommit(Generic[Key, Request, Result]):
@@ -193,9 +177,11 @@ class GroupCommit(Generic[Key, Request, Result]):
         self._add(group, entry)
         return result
 
-    def set_apart(self, queue_id: int) -> None:
-        """Serve a queue apart from others for some seconds."""
-        self._apart[queue_id] = monotonic() + _APART_SECONDS
+    def set_apart(self, queue_id: int, took: float = 0.0) -> None:
+        """Serve a queue apart from others, by the seconds for which it delayed them."""
+        seconds = min(max(_APART_SECONDS, took * _APART_TIMES), _LONGEST_APART)
+        until = monotonic() + seconds
+        self._apart[queue_id] = max(until, self._apart.get(queue_id, 0.0))
 
     def _is_apart(self, queue_id: int, now: float) -> bool:
         until = self._apart.get(queue_id)
@@ -252,13 +238,14 @@ class GroupCommit(Generic[Key, Request, Result]):
                 try:
                     if batch:
                         self._running[server] = batch
-                        await self._serve_in_time(loop, group, waiting, batch)
+                        await self._serve_in_time(loop, group, waiting, batch, taken)
                 finally:
-                    load.requests -= taken
+                    if waiting.served_by == number:
+                        load.requests -= taken
         finally:
-            load.groups -= 1
             self._running.pop(server, None)
             if waiting.served_by == number:
+                load.groups -= 1
                 del self._waiting[group]
                 load.requests -= len(waiting.entries)
                 for entry in waiting.entries:  # Empty, unless the loop is stopping.
@@ -270,19 +257,24 @@ class GroupCommit(Generic[Key, Request, Result]):
         group: tuple[Key, int],
         waiting: _Waiting[Request, Result],
         batch: Sequence[_Entry[Request, Result]],
+        taken: int,
     ) -> None:
         """Run a transaction; while one of one queue takes long, others overtake it."""
         key, apart = group
-        timer = None
+        timer, number, queue_id = None, waiting.served_by, batch[0].queue_id
         if self._overtaken_after is not None and not apart and not _has_several(batch):
             timer = loop.call_later(
-                self._overtaken_after, self._overtake, loop, group, waiting, batch[0].queue_id
+                self._overtaken_after, self._overtake, loop, group, waiting, queue_id, taken
             )
         began = monotonic()
         try:
             await self._serve_batch(key, batch)
         finally:
-            self._took += (monotonic() - began - self._took) * _WEIGHT
+            took = monotonic() - began
+            if waiting.served_by != number:
+                self.set_apart(queue_id, took)
+            elif not apart:
+                self._took += (took - self._took) * _WEIGHT
             if timer is not None:
                 timer.cancel()
 
@@ -292,9 +284,13 @@ class GroupCommit(Generic[Key, Request, Result]):
         group: tuple[Key, int],
         waiting: _Waiting[Request, Result],
         queue_id: int,
+        taken: int,
     ) -> None:
         """Serve a group before its transaction of one queue has ended; serve that queue apart."""
         self.set_apart(queue_id)
+        # No other waits for more requests because of those.
+        self._load.requests -= taken
+        self._load.groups -= 1
         waiting.served_by += 1
         self._begin(loop, group, waiting)
 

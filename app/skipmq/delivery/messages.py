@@ -247,17 +247,17 @@ class Messages(ABC):
         return rows
 
     def _set_long_apart(self, shares: Sequence[Share], found: list[Rows], took: float) -> None:
-        """Serve queues apart whose claims took long, by the times at which claims began."""
+        """Serve queues apart whose claims took long, by the times at which they last began."""
         began = [
-            (rows[0][2] / 1_000_000, share.queue_id)
+            (rows[-1][2] / 1_000_000, share.queue_id)
             for share, rows in zip(shares, found, strict=True)
-            if rows and rows[0][2] is not None
+            if rows and rows[-1][2] is not None
         ]
         began.sort()
         ended = [began for began, _ in began[1:]] + [began[0][0] + took] if began else []
         for (start, queue_id), end in zip(began, ended, strict=True):
             if end - start > OVERTAKEN_AFTER:
-                self._receives.set_apart(queue_id)
+                self._receives.set_apart(queue_id, end - start)
 
     def _reception(self, queue_id: int, rows: Rows) -> Reception:
         """Return the reception in the rows of a claim; hold its bytes, and remember their size."""

@@ -45,7 +45,7 @@ async def peek_messages(
     found = await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
     shown = page(found[:limit])
     result: dict[str, Any] = {"Messages": shown}
-    # The database exceeds PEEKED_BYTES by one message at most, which _page cuts off.
+    # The database exceeds PEEKED_BYTES by one message at most, which page cuts off.
     if len(found) > len(shown):
         result["NextToken"] = paging.token(found[len(shown) - 1].place)
     return result

@@ -1,7 +1,8 @@
 """Beyond SQS: the queues of an account with their statistics."""
 
-from collections.abc import Sequence
 from typing import Any
+
+from msgspec import structs
 
 from skipmq import errors, limits
 from skipmq.actions import access, checks
@@ -11,33 +12,6 @@ from skipmq.protocol import Call, extensions
 from skipmq.store import statistics
 
 MAXIMUM_MINUTES = 360
-_NUMBERS = {
-    "Visible": "visible",
-    "InFlight": "in_flight",
-    "Delayed": "delayed",
-    "Sent": "sent",
-    "BytesSent": "bytes_sent",
-    "Received": "received",
-    "EmptyReceives": "empty_receives",
-    "Deleted": "deleted",
-    "Expired": "expired",
-    "DeadLettered": "dead_lettered",
-    "Redriven": "redriven",
-    "MovedIn": "moved_in",
-}
-_RATES = {
-    "SentPerMinute": "send_rate",
-    "ReceivedPerMinute": "receive_rate",
-    "DeletedPerMinute": "delete_rate",
-}
-_MINUTE_FIELDS = {
-    "Minute": "minute",
-    "Sent": "sent",
-    "Received": "received",
-    "Deleted": "deleted",
-    "DeadLettered": "dead_lettered",
-    "Messages": "messages",
-}
 
 
 async def list_queue_statistics(
@@ -88,22 +62,27 @@ async def list_queue_statistics(
 
 
 def _shown(
-    node: Node, call: Call, row: QueueStatistics, minutes: Sequence[QueueMinute]
-) -> dict[str, Any]:
+    node: Node, call: Call, row: QueueStatistics, minutes: list[QueueMinute]
+) -> QueueStatistics | dict[str, Any]:
+    """Return what the caller may see of a queue."""
     assert row.queue is not None
-    shown = {"QueueName": row.queue, "FifoQueue": row.fifo, "DeadLetterQueue": row.dead_letters}
     name = QueueName(call.identity.account, call.identity.region, row.queue)
     if not access.allows(node, call, "GetQueueAttributes", name, row.policy or ""):
-        return shown
-    numbers = {member: getattr(row, field) for member, field in _NUMBERS.items()}
-    rates = {member: round(60 * getattr(row, field)) for member, field in _RATES.items()}
-    oldest = None if row.oldest is None else int(row.oldest)
-    last = {"OldestSeconds": oldest, "Minutes": shown_minutes(minutes)}
-    trouble = {} if row.trouble is None else {"Trouble": row.trouble}
-    return shown | numbers | rates | last | trouble
-
-
-def shown_minutes(minutes: Sequence[QueueMinute]) -> list[dict[str, int]]:
-    """Return minutes in the form of the actions' answers."""
-    fields = _MINUTE_FIELDS.items()
-    return [{member: getattr(minute, field) for member, field in fields} for minute in minutes]
+        return {
+            "QueueName": row.queue,
+            "FifoQueue": row.fifo,
+            "DeadLetterQueue": row.dead_letters,
+        }
+    return structs.replace(
+        row,
+        sent_per_minute=round(row.sent_per_minute or 0),
+        received_per_minute=round(row.received_per_minute or 0),
+        deleted_per_minute=round(row.deleted_per_minute or 0),
+        oldest=None if row.oldest is None else int(row.oldest),
+        minutes=minutes,
+        account=None,
+        region=None,
+        id=None,
+        messages=None,
+        policy=None,
+    )

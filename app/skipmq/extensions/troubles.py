@@ -151,16 +151,16 @@ def _may_read(node: Node, call: Call[Any], row: QueueTrouble) -> bool:
     return access.allows(node, call, "GetQueueAttributes", name, row.policy or "")
 
 
-async def _totals(node: Node, call: Call[Any]) -> dict[str, int]:
+async def _totals(node: Node, call: Call[Any]) -> dict[str, Any]:
     _, total = await node.statistics.queues(
         0, account=call.identity.account, region=call.identity.region, deadline=call.deadline
     )
     return {
         "Queues": total.queues,
         "Messages": total.messages,
-        "SentPerMinute": round(60 * total.send_rate),
-        "ReceivedPerMinute": round(60 * total.receive_rate),
-        "DeletedPerMinute": round(60 * total.delete_rate),
+        "SentPerMinute": round(total.sent_per_minute or 0),
+        "ReceivedPerMinute": round(total.received_per_minute or 0),
+        "DeletedPerMinute": round(total.deleted_per_minute or 0),
     }
 
 

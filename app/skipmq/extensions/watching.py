@@ -50,7 +50,7 @@ async def get_queue_activity(
     result: dict[str, Any] = {
         "Clock": int(clock),
         "OldestSeconds": None if oldest is None else int(oldest),
-        "Minutes": overview.shown_minutes(found[queue.id]),
+        "Minutes": found[queue.id],
         "HistoryMode": mode,
     }
     if mode != "off" and call.parameters.Times is not False:

@@ -3,7 +3,6 @@
 Source: ElasticMQ's README and the reference.conf of its server.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,6 +14,7 @@ from skipmq.imports import hocon
 from skipmq.imports.found import Difference, Found, UnreadableError
 from skipmq.imports.hocon import Document
 from skipmq.model import DeclaredQueue
+from skipmq.names import FIFO, is_valid
 from skipmq.queue_attributes import ATTRIBUTES
 
 # ElasticMQ keeps a message until it is deleted; the nearest to that which SQS allows.
@@ -28,8 +28,6 @@ _DURATIONS = {
 }
 _OTHERS = ("deadLettersQueue", "fifo", "contentBasedDeduplication", "copyTo", "moveTo", "tags")
 _KEYS = (*_DURATIONS, *_OTHERS)
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
-_FIFO = ".fifo"
 # Hosts in node-address for which URLs are made of the request's Host, which is right for each.
 _OWN_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "*", ""}  # noqa: S104 - compared, not bound.
 _ADDRESS = {"protocol": "http", "host": "localhost", "port": 9324, "context-path": ""}
@@ -106,8 +104,7 @@ class _Reading:
                 ("rest-sqs", "enabled"), "a node always serves SQS; applications may use SQL alone"
             )
         if (text := str(sqs.get("sqs-limits", "strict"))) not in {"strict", "relaxed"}:
-            place = self.document.place("rest-sqs", "sqs-limits")
-            raise UnreadableError(f"{place}: rest-sqs.sqs-limits: write strict or relaxed")
+            raise self._error(("rest-sqs", "sqs-limits"), "write strict or relaxed")
         if text == "relaxed":
             self._differ(
                 ("rest-sqs", "sqs-limits"),
@@ -142,12 +139,9 @@ class _Reading:
         names = {key: self._name(key, self._section(declared, key, "queues")) for key in declared}
         if twice := {name for name in names.values() if [*names.values()].count(name) > 1}:
             key = next(key for key, name in names.items() if name in twice)
-            raise UnreadableError(
-                f"{self.document.place('queues', key)}: two queues have the name {names[key]}:"
-                " rename one"
-            )
+            raise self._error(("queues", key), f"two queues have the name {names[key]}: rename one")
         # Dead-letter queues may be named without the ending that FIFO queues are given.
-        known = {name.removesuffix(_FIFO): name for name in names.values()}
+        known = {name.removesuffix(FIFO): name for name in names.values()}
         known |= {name: name for name in names.values()} | names
         return tuple(
             self._queue(key, names[key], values or {}, known) for key, values in declared.items()
@@ -163,30 +157,27 @@ class _Reading:
                 continue
             if rest := {own: value for own, value in values.items() if own != "fifo"}:
                 found[key] = rest
-            if key + _FIFO in declared:
-                raise UnreadableError(
-                    f"{self.document.place('queues', key, 'fifo')}: two queues have the name"
-                    f" {key}{_FIFO}: write it once"
+            if key + FIFO in declared:
+                raise self._error(
+                    ("queues", key + FIFO), f"two queues have the name {key}{FIFO}: write it once"
                 )
-            found[key + _FIFO] = fifo
-            self.document.join("queues", key, _FIFO[1:])
+            found[key + FIFO] = fifo
         return found
 
     def _name(self, key: str, values: Mapping[str, Any]) -> str:
         """Return the name of a queue; ElasticMQ adds .fifo to that of a FIFO queue."""
-        place = self.document.place("queues", key)
         fifo = "fifo" in values and self._boolean("queues", key, "fifo")
-        if key.endswith(_FIFO) and not fifo:
-            raise UnreadableError(
-                f"{place}: queues.{key!r}: only a FIFO queue has a name in .fifo: write fifo = true"
-                " in it"
+        if key.endswith(FIFO) and not fifo:
+            raise self._error(
+                ("queues", repr(key)),
+                "only a FIFO queue has a name in .fifo: write fifo = true in it",
             )
-        if not _NAME.fullmatch(key.removesuffix(_FIFO)) or len(key) > limits.QUEUE_NAME:
-            raise UnreadableError(
-                f"{place}: queues.{key!r}: a name has up to 80 letters, digits, - and _; write one"
-                " with a dot in quotes"
+        if not is_valid(key):
+            raise self._error(
+                ("queues", repr(key)),
+                "a name has up to 80 letters, digits, - and _; write one with a dot in quotes",
             )
-        name = key.removesuffix(_FIFO) + _FIFO if fifo else key
+        name = key.removesuffix(FIFO) + FIFO if fifo else key
         if name != key:
             self._differ(("queues", key), f"the queue is {name}: names of FIFO queues end in .fifo")
         return name
@@ -194,7 +185,7 @@ class _Reading:
     def _queue(
         self, key: str, name: str, values: Mapping[str, Any], known: Mapping[str, str]
     ) -> DeclaredQueue:
-        fifo = name.endswith(_FIFO)
+        fifo = name.endswith(FIFO)
         attributes = {"FifoQueue": "true"} if fifo else {}
         for own, attribute in _DURATIONS.items():
             if own in values:
@@ -225,18 +216,18 @@ class _Reading:
     ) -> str:
         path = ("queues", key, "deadLettersQueue")
         section = self._section(values, path[2], *path[:2])
-        place = self.document.place(*path)
         if not {"name", "maxReceiveCount"} <= set(section):
-            raise UnreadableError(f"{place}: {'.'.join(path)}: write name and maxReceiveCount")
+            raise self._error(path, "write name and maxReceiveCount")
         text = str(section["name"])
         if (target := known.get(text)) is None:
             close = get_close_matches(text, known, n=1)
             remedy = f"write {close[0]}?" if close else f"declare it: queues {{ {text} {{ }} }}"
-            raise UnreadableError(f"{place}: there is no dead-letter queue {text}: {remedy}")
-        if target.endswith(_FIFO) != name.endswith(_FIFO):
-            raise UnreadableError(
-                f"{place}: the dead-letter queue of a FIFO queue is a FIFO queue, that of a"
-                f" standard queue a standard one; {target} is not: write another"
+            raise self._error(path, f"there is no dead-letter queue {text}: {remedy}")
+        if target.endswith(FIFO) != name.endswith(FIFO):
+            raise self._error(
+                path,
+                "the dead-letter queue of a FIFO queue is a FIFO queue, that of a standard queue a"
+                f" standard one; {target} is not: write another",
             )
         count = self._number((*path, "maxReceiveCount"), 1, limits.MAX_RECEIVE_COUNT)
         return f'{{"deadLetterTargetArn":"{target}","maxReceiveCount":{count}}}'
@@ -248,8 +239,7 @@ class _Reading:
         if section is None:
             return {}
         if not isinstance(section, Mapping):
-            place = self.document.place(*path, key)
-            raise UnreadableError(f"{place}: {'.'.join((*path, key))}: write {{ }} with its keys")
+            raise self._error((*path, key), "write { } with its keys")
         return section
 
     def _seconds(self, key: str, own: str, value: Any) -> str:
@@ -259,9 +249,7 @@ class _Reading:
         text = attribute.stored(str(int(seconds)))
         if text is None or seconds < 0:
             most = attribute.allowed.maximum
-            raise UnreadableError(
-                f"{self.document.place(*path)}: {'.'.join(path)}: write 0 to {most} seconds"
-            )
+            raise self._error(path, f"write 0 to {most} seconds")
         if seconds != int(seconds):
             unit = "" if isinstance(value, str) else " (a bare number is of milliseconds)"
             self._differ(path, f"{value} is {text} seconds, as in ElasticMQ{unit}")
@@ -274,13 +262,12 @@ class _Reading:
         wanted = f"a number from {least} to {most}"
         number: int = self._converted(path, self._value(path), hocon.number, wanted)
         if not least <= number <= most:
-            raise UnreadableError(f"{self.document.place(*path)}: {'.'.join(path)}: write {wanted}")
+            raise self._error(path, f"write {wanted}")
         return number
 
     def _tag(self, key: str, tag: str, value: Any) -> str:
         if isinstance(value, Mapping | list) or value is None:
-            path = ("queues", key, "tags", tag)
-            raise UnreadableError(f"{self.document.place(*path)}: {'.'.join(path)}: write a text")
+            raise self._error(("queues", key, "tags", tag), "write a text")
         return str(value).lower() if isinstance(value, bool) else str(value)
 
     def _value(self, path: tuple[str, ...]) -> Any:
@@ -296,12 +283,16 @@ class _Reading:
         try:
             return convert(value)
         except ValueError as error:
-            place = self.document.place(*path)
-            raise UnreadableError(f"{place}: {'.'.join(path)}: write {wanted}") from error
+            raise self._error(path, f"write {wanted}") from error
 
     def _differ(self, path: tuple[str, ...], remedy: str, setting: str = "") -> None:
-        where = f"{self.document.place(*path)}: {'.'.join(path)}"
-        self.differences.append(Difference(where, remedy, setting))
+        self.differences.append(Difference(self._where(path), remedy, setting))
+
+    def _error(self, path: tuple[str, ...], remedy: str) -> UnreadableError:
+        return UnreadableError(f"{self._where(path)}: {remedy}")
+
+    def _where(self, path: tuple[str, ...]) -> str:
+        return f"{self.document.file}: {'.'.join(path)}"
 
     def _unknown(self, path: tuple[str, ...], known: Any, what: str) -> None:
         close = get_close_matches(path[-1], known, n=1)

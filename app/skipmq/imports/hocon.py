@@ -1,10 +1,10 @@
-"""Read HOCON, the form of ElasticMQ's configuration, and find the line of each key.
+"""Read HOCON, the form of ElasticMQ's configuration.
 
 Source: the HOCON specification of Typesafe Config, "Include syntax" and "Substitutions".
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -16,12 +16,6 @@ from skipmq.imports.found import Difference, UnreadableError
 _CLASSPATH = re.compile(r"(?m)^[ \t]*include[ \t]+(?:required\()?classpath\(\"([^\"\n]*)\"\)\)?")
 # ElasticMQ's own defaults, which its documentation includes.
 _DEFAULTS = {"application.conf", "reference.conf"}
-_INCLUDE = re.compile(r"(?m)^[ \t]*include[ \t]+(?:required\()?(?:file\()?\"([^\"\n]*)\"")
-_TOKEN = re.compile(
-    r'(?P<quoted>"""(?:[^"]|"(?!""))*"""|"(?:[^"\\\n]|\\.)*")'
-    r"|(?P<comment>(?:#|//)[^\n]*)|(?P<substitution>\$\{[^}\n]*\})"
-    r"|(?P<mark>\+=|[][{}=:,\n])|(?P<text>[^]\s\"#$/[{}=:,+]+|\S)"
-)
 _SUBSTITUTION = re.compile(r"\$\{\??([^}]*)\}")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ON, _OFF = {"true", "yes", "on"}, {"false", "no", "off"}
@@ -29,51 +23,11 @@ _ON, _OFF = {"true", "yes", "on"}, {"false", "no", "off"}
 
 @dataclass(slots=True)
 class Document:
-    """The values of a file with those that it includes, substituted, and the lines of the keys."""
+    """The values of a file with those that it includes, substituted."""
 
     file: Path
     values: Mapping[str, Any]
     differences: list[Difference] = field(default_factory=list)
-    _lines: dict[tuple[str, ...], tuple[Path, int]] = field(default_factory=dict)
-    _read: set[Path] = field(default_factory=set)
-
-    def find_lines(self, text: str, file: Path | None = None) -> None:
-        """Find the lines of the keys in a text of the file, and in the files that it includes."""
-        file = file or self.file
-        for name in _INCLUDE.findall(text):
-            included = file.parent / name
-            if included.is_file() and included not in self._read:
-                self._read.add(included)
-                self.find_lines(included.read_text(encoding="utf-8-sig"), included)
-        self._lines.update({key: (file, line) for key, line in _keys(text)})
-
-    def join(self, *path: str) -> None:
-        """Let the last two keys of a path, and all below it, be found as one key with a dot."""
-        joined = (*path[:-2], ".".join(path[-2:]))
-        for key, line in [*self._lines.items()]:
-            if key[: len(path)] == path:
-                self._lines[(*joined, *key[len(path) :])] = line
-
-    def place(self, *path: str) -> str:
-        """Return the file and line of a key, or of the nearest one above it."""
-        for length in range(len(path), 0, -1):
-            if path[:length] in self._lines:
-                file, line = self._lines[path[:length]]
-                return f"{file}, line {line}"
-        return str(self.file)
-
-
-@dataclass(slots=True)
-class _Level:
-    """An object or a list that has begun: its path, and the parts of the key that is read."""
-
-    path: tuple[str, ...]
-    is_list: bool = False
-    key: list[str] = field(default_factory=list)
-
-    def inner(self) -> tuple[str, ...]:
-        """Return the path of the key that is read."""
-        return (*self.path, *(part for part in "".join(self.key).split("\0") if part))
 
 
 def read(file: Path) -> Document:
@@ -102,7 +56,6 @@ def read(file: Path) -> Document:
     if not isinstance(values, dict):
         raise UnreadableError(f"{file}: write keys and values, not a list")
     document.values = values
-    document.find_lines(text)
     return document
 
 
@@ -148,41 +101,11 @@ def _explained(error: Any, file: Path) -> str:
 def _omitted(found: re.Match[str], document: Document) -> str:
     """Return what stands for a file of the JVM's classpath: nothing, in as many characters."""
     if found[1] not in _DEFAULTS:
-        line = found.string.count("\n", 0, found.start()) + 1
         document.differences.append(
             Difference(
-                f"{document.file}, line {line}: include classpath({found[1]!r})",
+                f"{document.file}: include classpath({found[1]!r})",
                 "a file in a JAR is not read; put it next to this one, and write include"
                 f' "{found[1]}"',
             )
         )
     return " " * len(found[0])
-
-
-def _keys(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the path of each key of a text, with its line; text that is not HOCON yields any."""
-    levels = [_Level(())]
-    is_key, line, began, last = True, 1, 1, ""
-    for token in _TOKEN.finditer(text):
-        kind, word, level = token.lastgroup, token[0], levels[-1]
-        if kind in {"quoted", "text"} and is_key:
-            began = began if level.key else line
-            level.key.append(word.strip('"') if kind == "quoted" else word.replace(".", "\0"))
-        elif kind == "mark":
-            path = level.inner()
-            if is_key and level.key and word in {"=", ":", "+=", "{"}:
-                yield path, began
-                is_key = False
-            if word in {"{", "["}:
-                # Within a list no key is looked for.
-                is_key = word == "{" and not level.is_list
-                levels.append(_Level(path, is_list=not is_key))
-            elif word in {"}", "]"} and len(levels) > 1:
-                levels.pop()
-                is_key = False
-            elif word == "," or (word == "\n" and last not in {"=", ":", "+="}):
-                is_key = not level.is_list
-                level.key.clear()
-        if kind != "comment":
-            last = word
-        line += word.count("\n")

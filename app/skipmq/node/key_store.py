@@ -24,7 +24,7 @@ from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
 from skipmq.config.settings import Settings
 from skipmq.database import Database
-from skipmq.database.wakeup import Wakeup
+from skipmq.database.wakeup import Wakeup, every
 from skipmq.model import Identity, QueueName, StoredKey
 from skipmq.store.access_keys import AccessKeys
 from skipmq.telemetry.logs import log
@@ -194,15 +194,11 @@ class KeyStore:
 
     async def run(self) -> None:
         """Refresh the keys at intervals and after changes until cancelled."""
-        while True:
-            await self._changed.sleep(POLL)
-            try:
-                await self.refresh()
-                await self._note_use()
-            except errors.ServiceUnavailable:
-                pass
-            except Exception:
-                log.exception("access keys cannot be read")
+        await every(POLL, self._refresh_and_note, "access keys cannot be read", self._changed)
+
+    async def _refresh_and_note(self) -> None:
+        await self.refresh()
+        await self._note_use()
 
     async def refresh(self) -> None:
         """Read the keys if their version has changed; raise errors.ServiceUnavailable."""

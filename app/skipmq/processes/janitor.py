@@ -8,7 +8,6 @@ Each partition behind a router has a janitor of its own, so that none waits for 
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -17,12 +16,15 @@ from time import monotonic
 from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import Database, DatabaseError, NoObserver, Observer
-from skipmq.database.wakeup import Wakeup
+from skipmq.database.listener import listen
+from skipmq.database.wakeup import Wakeup, every
 from skipmq.store import Upkeep
 from skipmq.store.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import GAUGES
 
+# The SQL functions that start and cancel message move tasks notify it.
+TASKS_CHANNEL = "skipmq_tasks"
 # Minimum age in seconds of a transaction whose session is named in a gauge.
 NAMED_AFTER = 60.0
 # Seconds between two looks for partitions that were added.
@@ -56,6 +58,7 @@ class Janitors:
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
+            group.create_task(listen_for_tasks(self._database, self._wake))
             async for pool in self._database.partitions():
                 is_alone = pool is self._database
                 janitor = Janitor(Upkeep(pool), self._settings, self._observer, shows=is_alone)
@@ -64,20 +67,25 @@ class Janitors:
                         Upkeep(self._database), self._settings, self._observer, works=False
                     )
                     group.create_task(shows.run())
-                    group.create_task(self._look_for_partitions())
+                    look = every(
+                        *(_GROWTH_INTERVAL, self._database.look_for_partitions),
+                        "cannot look for partitions",
+                    )
+                    group.create_task(look)
                 self._janitors.append(janitor)
                 group.create_task(janitor.run())
 
-    def wake(self) -> None:
-        """Run the message move tasks soon, because one was started or cancelled."""
+    def _wake(self) -> None:
         for janitor in self._janitors:
             janitor.wake()
 
-    async def _look_for_partitions(self) -> None:
-        while True:
-            await asyncio.sleep(_GROWTH_INTERVAL)
-            with suppress(errors.SqsError):
-                await self._database.look_for_partitions()
+
+async def listen_for_tasks(database: Database, wake: Callable[[], None]) -> None:
+    """Call `wake` when a message move task is started or cancelled on any node, until cancelled.
+
+    While a connection is interrupted, tasks wait for the janitor's next round.
+    """
+    await listen(database.partitions(), TASKS_CHANNEL, lambda _: wake(), "skipmq task listener")
 
 
 class Janitor:

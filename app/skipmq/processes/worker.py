@@ -28,7 +28,6 @@ from skipmq.processes.janitor import Janitors
 from skipmq.server.answer import Broker
 from skipmq.server.door import Door
 from skipmq.server.request_trace import tracing
-from skipmq.store.task_listener import TaskListener
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import Metrics, Published, Snapshot
 from skipmq.telemetry.metrics_folder import Publisher, published
@@ -167,9 +166,8 @@ class _Worker:
             Heartbeat(self._node.workers, self._snapshot, lambda: self._door.connections)
         ]
         if self._is_first:
-            janitors = Janitors(database, self._settings, self._metrics)
             # The console counts nodes by sessions named "skipmq janitor": one for each node.
-            tasks += [janitors, TaskListener(database.partitions, janitors.wake)]
+            tasks.append(Janitors(database, self._settings, self._metrics))
         if (folder := self._work.metrics_folder) is not None:
             tasks.append(Publisher(folder, self._snapshot))
         return tasks

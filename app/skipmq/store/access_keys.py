@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 
 from skipmq.database import Database, Statement
-from skipmq.database.statement import BOOLEAN, BYTES, INTERVAL, JSONB, TEXT, TEXTS
+from skipmq.database.statement import BOOLEAN, BYTES, INTERVAL, JSONB, TEXT, TEXTS, columns
 from skipmq.model import StoredKey
 
-_COLUMNS = ", ".join(["key_id", *StoredKey._fields[1:]])
-_ALL = Statement(f"select {_COLUMNS} from skipmq.access_keys()")  # noqa: S608
+_ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_keys()")
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
     "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9)",

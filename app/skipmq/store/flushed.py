@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 
 from skipmq import errors
+from skipmq.database.wakeup import every
 from skipmq.telemetry.logs import log
 
 _CLOSE_SECONDS = 5.0
@@ -23,14 +24,12 @@ class Flushed(ABC):
 
     async def run(self) -> None:
         """Flush at each interval until cancelled, which interrupts no flush."""
-        while True:
-            await asyncio.sleep(self._interval)
-            self._flush = asyncio.create_task(self.flush())
-            try:
-                with suppress(errors.SqsError):
-                    await asyncio.shield(self._flush)
-            except Exception:
-                log.exception("not written", what=type(self).__name__)
+        await every(self._interval, self._flush_shielded, "not written", what=type(self).__name__)
+
+    async def _flush_shielded(self) -> None:
+        self._flush = asyncio.create_task(self.flush())
+        with suppress(errors.SqsError):
+            await asyncio.shield(self._flush)
 
     async def flush(self) -> None:
         """Write what was noted until now; may raise errors.SqsError."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from skipmq import errors
 from skipmq.database import Database, Level, Pool, Replication, Search
 from skipmq.database.shared import SharedRead
+from skipmq.database.wakeup import every
 from skipmq.store.upkeep import Upkeep
 
 _SERVER = Search(
@@ -88,11 +89,13 @@ class Overviews:
 
     async def run(self) -> None:
         """Read the overviews at intervals until cancelled."""
-        while True:
-            await self.current()
-            await asyncio.sleep(_INTERVAL)
-            with suppress(errors.SqsError):
-                await self._database.look_for_partitions()
+        await self.current()
+        await every(_INTERVAL, self._refresh, "the database cannot be described")
+
+    async def _refresh(self) -> None:
+        with suppress(errors.SqsError):
+            await self._database.look_for_partitions()
+        await self.current()
 
 
 class _Cache:

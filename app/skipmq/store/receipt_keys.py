@@ -1,9 +1,7 @@
 """The keys that authenticate receipt handles, shared by all nodes; a command rotates them."""
 
-from skipmq import errors
 from skipmq.database import Database, Statement
-from skipmq.database.wakeup import Wakeup
-from skipmq.telemetry.logs import log
+from skipmq.database.wakeup import Wakeup, every
 
 _KEYS = Statement("select key, age from skipmq.receipt_keys()")
 _ROTATE = Statement("select from skipmq.rotate_receipt_key()", repeatable=False)
@@ -33,14 +31,7 @@ class ReceiptKeys:
 
     async def run(self) -> None:
         """Refresh the keys at intervals and after changes until cancelled."""
-        while True:
-            await self._changed.sleep(POLL)
-            try:
-                await self.refresh()
-            except errors.ServiceUnavailable:
-                pass
-            except Exception:
-                log.exception("receipt keys cannot be read")
+        await every(POLL, self.refresh, "receipt keys cannot be read", self._changed)
 
     async def refresh(self) -> None:
         """Read the keys; raise errors.ServiceUnavailable."""

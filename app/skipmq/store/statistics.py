@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, BIGINTS, BOOLEAN, INTEGER, TEXT
+from skipmq.database.statement import BIGINT, BIGINTS, BOOLEAN, INTEGER, TEXT, columns
 from skipmq.model import MessageCounts, Queue, QueueMinute, QueueStatistics, TimeInQueue
 
 Order: TypeAlias = Literal[
@@ -15,17 +15,20 @@ ORDERS: tuple[str, ...] = get_args(Order)
 FILTERS = ("backlog", "failing", "not-received", "dead-letters", "fifo")
 
 _COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", BIGINT)
+_PER_MINUTE = {
+    "sent_per_minute": "60 * send_rate",
+    "received_per_minute": "60 * receive_rate",
+    "deleted_per_minute": "60 * delete_rate",
+}
 _STATISTICS = Search(
-    "select account, region, queue, queue_id, queues, messages, visible, in_flight, delayed,"
-    " oldest, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered,"
-    " redriven, moved_in, send_rate, receive_rate, delete_rate, fifo, policy, dead_letters,"
-    " trouble from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    f"select {columns(QueueStatistics, id='queue_id', minutes='null', **_PER_MINUTE)}"
+    " from skipmq.queue_statistics($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     TEXT, TEXT, TEXT, TEXT, INTEGER, INTEGER, BOOLEAN, TEXT, TEXT,
 )  # fmt: skip
 _OLDEST = Search("select skipmq.oldest_message($1, $2)", BIGINT, BOOLEAN)
 _MINUTES = Search(
-    "select queue_id, extract(epoch from minute)::bigint, sent, received, deleted, dead_lettered,"
-    " messages from skipmq.queue_minutes($1, $2, $3)",
+    f"select queue_id, {columns(QueueMinute, minute='extract(epoch from minute)::bigint')}"
+    " from skipmq.queue_minutes($1, $2, $3)",
     BIGINTS, INTEGER, INTEGER,
 )  # fmt: skip
 _TIME_IN_QUEUE = Search(

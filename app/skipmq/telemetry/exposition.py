@@ -176,12 +176,12 @@ def _queue_metrics(
             (
                 "queues_send_rate",
                 "Messages sent a second to queues without metrics",
-                others.send_rate,
+                (others.sent_per_minute or 0) / 60,
             ),
             (
                 "queues_delete_rate",
                 "Messages deleted a second from queues without metrics",
-                others.delete_rate,
+                (others.deleted_per_minute or 0) / 60,
             ),
         ):
             yield GaugeMetricFamily(f"skipmq_other_{name}", about, value=value)

@@ -41,6 +41,11 @@ class Staged(NamedTuple):
     attributes: str
     body: str
 
+    @property
+    def size(self) -> int:
+        """Return about how many bytes it has."""
+        return len(self.body) + len(self.attributes)
+
 
 def target(session: Session, queue: QueueName) -> Target | None:
     """Look up a queue; return None if it does not exist."""

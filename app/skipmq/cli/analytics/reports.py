@@ -1,4 +1,4 @@
-"""The commands `analytics report`, `replay`, `forget` and `audit`."""
+"""The commands `analytics report`, `replay` and `forget`."""
 
 import json
 import sys

@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any, get_args
 
 import click
+from msgspec import structs
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -37,13 +38,18 @@ def count(number: float | None) -> str:
     return f"{number:.0f}T"
 
 
-def rate(per_second: float | None) -> str:
+def rate(messages: float | None) -> str:
     """Format messages per second such as `0`, `<0.1`, `3.4` or `1.2k`; "" for None."""
-    if per_second is None:
+    if messages is None:
         return ""
-    if 0 < per_second < 0.05:  # noqa: PLR2004 - would be rounded to 0.
+    if 0 < messages < 0.05:  # noqa: PLR2004 - would be rounded to 0.
         return "<0.1"
-    return f"{per_second:.1f}" if 0 < per_second < 9.95 else count(per_second)  # noqa: PLR2004
+    return f"{messages:.1f}" if 0 < messages < 9.95 else count(messages)  # noqa: PLR2004
+
+
+def per_second(per_minute: float | None) -> float | None:
+    """Return the rate per second of one per minute."""
+    return None if per_minute is None else per_minute / 60
 
 
 def duration(seconds: float | None) -> str:
@@ -57,6 +63,12 @@ def duration(seconds: float | None) -> str:
     return f"{whole}s"
 
 
+# Rates of the record, and their names in JSON, where they are per second.
+_RATES = {
+    "sent_per_minute": "send_rate",
+    "received_per_minute": "receive_rate",
+    "deleted_per_minute": "delete_rate",
+}
 _COLUMNS = (
     Column("queue"),
     Column("visible", 1, is_number=True),
@@ -90,7 +102,7 @@ def statistics_table(
 
 def _cells(each: QueueStatistics) -> list[str]:
     counts = [count(each.visible), count(each.in_flight), count(each.delayed)]
-    rates = [rate(each.send_rate), rate(each.receive_rate), rate(each.delete_rate)]
+    rates = [rate(per_second(getattr(each, name))) for name in _RATES]
     return [*counts, duration(each.oldest), *rates, count(each.dead_lettered)]
 
 
@@ -141,22 +153,33 @@ def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tupl
             search=search,
             order=order,
         )
-    sums = {key: value for key, value in others._asdict().items() if value is not None}
-    result = {"queues": [each._asdict() for each in queues], "others": sums}
+    sums = {key: value for key, value in _plain(others).items() if value is not None}
+    result = {"queues": [*map(_plain, queues)], "others": sums}
     shown = statistics_table(queues, others, own) if queues else "no matching queues"
     return result, shown
 
 
 def _shown(activity: Activity) -> tuple[Any, Any]:
     queue, minutes, now = activity
-    result = queue._asdict()
-    result["minutes"] = [each._asdict() | {"minute": shown_time(each.minute)} for each in minutes]
+    result = _plain(queue)
     table = Table("statistic", "value", box=None, pad_edge=False)
-    for field, value in queue._asdict().items():
+    for field, value in result.items():
         if field not in ("id", "queues"):
             formatted = _FORMATS.get(field, cell)
             table.add_row(field.replace("_", " "), formatted(value))
+    result["minutes"] = [
+        structs.asdict(each) | {"minute": shown_time(each.minute)} for each in minutes
+    ]
     return result, Group(table, "", *_minutes(minutes, now))
+
+
+def _plain(each: QueueStatistics) -> dict[str, Any]:
+    """Return the statistics of a queue for JSON, with rates per second."""
+    return {
+        _RATES.get(name, name): per_second(value) if name in _RATES else value
+        for name, value in structs.asdict(each).items()
+        if name != "minutes"
+    }
 
 
 def _minutes(minutes: Sequence[QueueMinute], now: int) -> list[Any]:
@@ -175,7 +198,7 @@ def _minutes(minutes: Sequence[QueueMinute], now: int) -> list[Any]:
     table = Table("minute (UTC)", box=None, pad_edge=False)
     for heading in ("sent", "received", "deleted", "dead-lettered", "messages"):
         table.add_column(heading, justify="right")
-    for minute, *counts in minutes[-_ROWS:]:
+    for minute, *counts in map(structs.astuple, minutes[-_ROWS:]):
         table.add_row(f"{datetime.fromtimestamp(minute, UTC):%H:%M}", *map(count, counts))
     return [lines, "", table]
 
@@ -192,4 +215,3 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "receive_rate": rate,
     "delete_rate": rate,
 }
-COMMANDS = [queue_stats]

@@ -17,8 +17,8 @@ from skipmq.console.visit import current
 PERIODS = {15: (1, 1), 60: (1, 2), 360: (1, 12), 1_440: (10, 30), 10_080: (60, 60)}
 _HOUR, _MINUTE = 60, 1
 _DEFAULT = 60
-# The charts of one page are read at a time, because probes and metrics share the two threads of
-# pages; opening another page waits for at most two seconds.
+# The charts of one page are read at a time, so that refreshes leave other pages a thread; opening
+# another page waits for at most two seconds.
 _reading = threading.Lock()
 _FLOWS = (
     ("Sent", "Sent", "sent"),

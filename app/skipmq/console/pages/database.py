@@ -1,4 +1,4 @@
-"""The page of the database, its standbys and the nodes, for operators."""
+"""The page of the database and its standbys, for operators."""
 
 import re
 from typing import Any

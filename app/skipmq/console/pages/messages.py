@@ -6,7 +6,7 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import body_schemas, errors, limits
+from skipmq import body_schemas, errors, limits, names
 from skipmq.console import bodies, masking, site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
@@ -189,9 +189,9 @@ def _redrive(name: str, references: Sequence[str]) -> list[str]:
         sources.setdefault(source(each), []).append(each["MessageReference"])
     outcomes = ["missing"] * (len(references) - len(found["Messages"]))
     for arn, picked in sources.items():
-        account, queue = arn.split(":")[-2:] if arn else ("", "")
+        origin = names.in_arn(arn) or names.Named("", "")
         try:
-            outcomes += _act("move", name, f"/{account}/{queue}", picked)
+            outcomes += _act("move", name, f"/{origin.account}/{origin.name}", picked)
         except errors.QueueDoesNotExist:
             outcomes += ["no-source"] * len(picked)
     return outcomes

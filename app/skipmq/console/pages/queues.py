@@ -1,18 +1,16 @@
 """The page that lists queues."""
 
-import re
 from typing import Any, NamedTuple
 
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
+from skipmq import errors, names
 from skipmq.console import site
 from skipmq.console.visit import current, requested_page
 from skipmq.server import web
 
 PAGE = 50
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}|[A-Za-z0-9_-]{1,75}\.fifo")
 # The length of the sparklines.
 _MINUTES = 60
 _COOKIE, _YEAR = "skipmq_columns", 365 * 86_400
@@ -131,6 +129,6 @@ def _columns() -> ResponseReturnValue:
 
 def _open() -> ResponseReturnValue:
     name = flask.request.args.get("name", "").strip()
-    if not _NAME.fullmatch(name):
+    if not names.is_valid(name):
         raise errors.QueueDoesNotExist
     return site.see("queue", name=name)

@@ -22,7 +22,7 @@ _NOTICES = {
     "copy": "Started to copy messages.",
     "delete": "Started to delete messages.",
 }
-# One search at a time, which may take a second: probes and metrics share the two threads of pages.
+# One search at a time, which may take a second: several would leave other pages no thread.
 _reading = threading.Lock()
 
 

@@ -1,8 +1,8 @@
 """The live tail of a queue: new messages, newest first, without receiving them.
 
-A browser polls once a second while its page is visible. A poll occupies one of a worker's two
-threads for pages, probes and metrics for some milliseconds, and only one poll runs at a time;
-server-sent events would occupy a thread for as long as a page is open.
+A browser polls once a second while its page is visible. A poll occupies one of the few threads that
+a worker has for pages for some milliseconds, and only one poll runs at a time; server-sent events
+would occupy a thread for as long as a page is open.
 """
 
 import threading

@@ -13,7 +13,7 @@ from skipmq.console.pages import heading
 from skipmq.console.visit import current
 
 _MINUTE = 60_000_000
-# One search at a time, which may take a second: probes and metrics share the two threads of pages.
+# One search at a time, which may take a second: several would leave other pages no thread.
 _reading = threading.Lock()
 
 

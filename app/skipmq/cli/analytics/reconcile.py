@@ -1,4 +1,4 @@
-"""The command `analytics audit`."""
+"""The command `analytics reconcile`."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FAILED = 1
 
 
-@click.command("audit")
+@click.command("reconcile")
 @click.option("--sent", type=click.Path(exists=True), help="Log of acknowledged sends, JSON lines.")
 @click.option(
     "--late", type=float, default=60.0, help="Seconds after which a first receive is late (60)."
@@ -33,7 +33,7 @@ _FAILED = 1
 )
 @JSON
 @one_line_errors
-def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
+def reconcile_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
     """Reconcile sent messages with those stored, delivered and deleted.
 
     --sent is a client's log of acknowledged sends: lines of {"message_id", "queue", "sent_at"}.
@@ -42,28 +42,28 @@ def audit_command(*, sent: str | None, late: float, show: int, as_json: bool) ->
     """
     settings = configuration().settings
     with spark_and_watched_database(settings) as (spark, source):
-        from skipmq.analytics import audit, snapshot, sources  # noqa: PLC0415
+        from skipmq.analytics import reconcile, snapshot, sources  # noqa: PLC0415
 
-        log = audit.sends(spark, sent) if sent else None
+        log = reconcile.sends(spark, sent) if sent else None
         with out.status("reading"), snapshot.taken_of_all(source) as taken:
             messages = _united(snapshot.everything(spark, each) for each in taken).persist()
             messages.count()
             erased = _united(snapshot.erased(spark, each) for each in taken).persist()
             erased.count()
             scope = sources.history_scope(source)
-        fates = audit.fates(
+        fates = reconcile.fates(
             messages, log, now=now(source), late=late,
             history_since=scope.since, unkept=scope.unkept, erased=erased,
         ).persist()  # fmt: skip
-        rows = [row.asDict() for row in audit.totals(fates).collect()]
+        rows = [row.asDict() for row in reconcile.totals(fates).collect()]
         wrong = [
             row.asDict()
-            for row in fates.where(fates["fate"].isin(list(audit.FAILURES)))
+            for row in fates.where(fates["fate"].isin(list(reconcile.FAILURES)))
             .orderBy("queue", "sent_at")
             .limit(show)
             .collect()
         ]
-    failed = sum(row[fate] for row in rows for fate in audit.FAILURES)
+    failed = sum(row[fate] for row in rows for fate in reconcile.FAILURES)
     if as_json:
         click.echo(json.dumps({"queues": rows, "wrong": wrong}, indent=2, default=str))
     else:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from skipmq.analytics.errors import AuditError
+from skipmq.analytics.errors import ReconcileError
 
 _LOG = "message_id string, queue string, sent_at string, unreadable string"
 FATES = (
@@ -20,7 +20,7 @@ def sends(spark: SparkSession, path: str) -> DataFrame:
     """Read a client's log of acknowledged sends: JSON lines of message_id, queue and sent_at.
 
     The queue is a name or URL; sent_at is ISO 8601 (UTC without an offset) or seconds since 1970.
-    Columns: `message_id`, `queue`, `sent_at`. Raises AuditError for malformed lines.
+    Columns: `message_id`, `queue`, `sent_at`. Raises ReconcileError for malformed lines.
     """
     lines = spark.read.schema(_LOG).option("columnNameOfCorruptRecord", "unreadable").json(path)
     since_1970 = fn.col("sent_at").try_cast("double")
@@ -32,14 +32,14 @@ def sends(spark: SparkSession, path: str) -> DataFrame:
     ).cache()
     malformed = log.where("message_id is null or queue is null or sent_at is null").count()
     if malformed:
-        raise AuditError(
+        raise ReconcileError(
             f"{malformed} lines of {path} are not of the form"
             ' {"message_id": "…", "queue": "orders", "sent_at": "2026-11-21T12:00:00Z"}'
         )
     return log
 
 
-def fates(  # noqa: PLR0913 - the parameters of an audit.
+def fates(  # noqa: PLR0913 - the parameters of a reconciliation.
     messages: DataFrame,
     sent: DataFrame | None,
     *,
@@ -52,7 +52,7 @@ def fates(  # noqa: PLR0913 - the parameters of an audit.
     """Return the fate of each message.
 
     `messages` are the rows of the history and of live messages (`settled_at` is null); `sent` is
-    the log, without which all stored messages are audited. Columns: `queue` (the first one),
+    the log, without which all stored messages are checked. Columns: `queue` (the first one),
     `message_id`, `sent_at`, `acknowledged` (its number of lines in the log), `fate` (one of FATES),
     `late` (not received within `late` seconds of its send), `redelivered`.
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import audit, snapshot, sources
-from skipmq.analytics.errors import AuditError
+from skipmq.analytics import reconcile, snapshot, sources
+from skipmq.analytics.errors import ReconcileError
 from support.postgres import Connection
 from support.settled import NOON, at_noon, frame, row
 
@@ -29,10 +29,12 @@ def log(spark: "SparkSession", folder: Path, *numbers: int, queue: str = "orders
     ]
     path = folder / f"{queue[-6:]}.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)) + "\n")
-    return audit.sends(spark, str(path))
+    return reconcile.sends(spark, str(path))
 
 
-def test_audit_finds_losses_duplicates_and_late_ones(spark: "SparkSession", tmp_path: Path) -> None:
+def test_reconcile_finds_losses_duplicates_and_late_ones(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
     messages = frame(
         spark,
         row(1),
@@ -51,14 +53,14 @@ def test_audit_finds_losses_duplicates_and_late_ones(spark: "SparkSession", tmp_
     )
     sent = log(spark, tmp_path, 1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 11)
 
-    found = audit.fates(messages, sent, now=NOW, late=60.0).persist()
+    found = reconcile.fates(messages, sent, now=NOW, late=60.0).persist()
 
     fates = {UUID(r["message_id"]).int: r["fate"] for r in found.collect()}
     assert fates == {
         1: "deleted", 2: "waiting", 3: "expired", 4: "deleted", 5: "lost", 6: "duplicated",
         7: "duplicated", 8: "deleted", 9: "waiting", 10: "deleted", 11: "lost",
     }  # fmt: skip
-    (total,) = audit.totals(found).collect()
+    (total,) = reconcile.totals(found).collect()
     assert total.asDict() == {
         "queue": "orders", "messages": 11, "acknowledged": 10, "repeated": 1, "unacknowledged": 1,
         "waiting": 2, "deleted": 4, "expired": 1, "purged": 0, "redriven": 0, "erased": 0,
@@ -66,14 +68,14 @@ def test_audit_finds_losses_duplicates_and_late_ones(spark: "SparkSession", tmp_
     }  # fmt: skip
 
 
-def test_audit_does_not_call_lost_what_the_history_cannot_know(
+def test_reconcile_does_not_call_lost_what_the_history_cannot_know(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     sent = log(spark, tmp_path, 1, 2).unionByName(
         log(spark, tmp_path, 3, queue="https://localhost/000000000000/silent")
     )
 
-    found = audit.fates(
+    found = reconcile.fates(
         frame(spark, row(1)), sent, now=NOW, late=60.0, history_since=NOON, unkept=["silent"]
     )
 
@@ -82,7 +84,9 @@ def test_audit_does_not_call_lost_what_the_history_cannot_know(
     ]  # fmt: skip
 
 
-def test_audit_without_a_log_wants_one_end_for_all_that_was_stored(spark: "SparkSession") -> None:
+def test_reconcile_without_a_log_wants_one_end_for_all_that_was_stored(
+    spark: "SparkSession",
+) -> None:
     messages = frame(
         spark,
         row(1),
@@ -91,7 +95,7 @@ def test_audit_without_a_log_wants_one_end_for_all_that_was_stored(spark: "Spark
         row(3, queue="dead", settled=None),
     )
 
-    found = audit.fates(messages, None, now=NOW, late=60.0, history_since=at_noon(-1))
+    found = reconcile.fates(messages, None, now=NOW, late=60.0, history_since=at_noon(-1))
 
     assert sorted((r["queue"], r["fate"], r["acknowledged"]) for r in found.collect()) == [
         ("orders", "deleted", 0), ("orders", "lost", 0), ("orders", "waiting", 0),
@@ -102,8 +106,8 @@ def test_log_that_cannot_be_read_is_refused(spark: "SparkSession", tmp_path: Pat
     path = tmp_path / "sent.jsonl"
     path.write_text('{"message_id": "a", "queue": "q", "sent_at": 1795176000.5}\nrubbish\n{}\n')
 
-    with pytest.raises(AuditError, match=r"2 lines of .*sent\.jsonl are not of the form"):
-        audit.sends(spark, str(path))
+    with pytest.raises(ReconcileError, match=r"2 lines of .*sent\.jsonl are not of the form"):
+        reconcile.sends(spark, str(path))
 
 
 def test_times_of_a_log_may_be_numbers(spark: "SparkSession", tmp_path: Path) -> None:
@@ -113,12 +117,12 @@ def test_times_of_a_log_may_be_numbers(spark: "SparkSession", tmp_path: Path) ->
         "\n".join(json.dumps({"message_id": "a", "queue": "q", "sent_at": at}) for at in lines)
     )
 
-    found = [row["sent_at"] for row in audit.sends(spark, str(path)).collect()]
+    found = [row["sent_at"] for row in reconcile.sends(spark, str(path)).collect()]
 
     assert found == [at.replace(tzinfo=None) for at in (at_noon(0.5), NOON, NOON)]
 
 
-def test_audit_of_a_database_accounts_for_every_send(
+def test_reconcile_of_a_database_accounts_for_every_send(
     spark: "SparkSession", source: "Source", owner: Connection, tmp_path: Path
 ) -> None:
     owner.execute("select skipmq.create_queue('orders')")
@@ -141,9 +145,9 @@ def test_audit_of_a_database_accounts_for_every_send(
     with snapshot.taken(source) as taken:
         messages = snapshot.everything(spark, taken).persist()
         known = sources.history_scope(taken.source)
-        found = audit.totals(
-            audit.fates(
-                messages, audit.sends(spark, str(path)), now=NOW, late=60, history_since=None,
+        found = reconcile.totals(
+            reconcile.fates(
+                messages, reconcile.sends(spark, str(path)), now=NOW, late=60, history_since=None,
                 unkept=known.unkept,
             )
         ).collect()  # fmt: skip

@@ -101,10 +101,10 @@ class Runner:
         return count
 
     async def extend(self) -> None:
-        """Hide what is claimed for longer, again and again, until it is cancelled.
+        """Hide claimed messages again before their timeout ends, until it is cancelled.
 
-        Without the option this is what waits for its handler. What is claimed ahead of one that is
-        not as quick as those before is returned.
+        Without the option only those that wait for their handler. Those claimed ahead of a handler
+        that is slower than the ones before it are returned.
         """
         running = self._running
         while True:

@@ -11,7 +11,7 @@ from skipmq.client.message import Sending
 if TYPE_CHECKING:
     from skipmq.client.http import Caller
 
-_MOST_ENTRIES = 10
+_MAX_ENTRIES = 10
 
 
 def is_url(value: object) -> bool:
@@ -58,7 +58,7 @@ def _requests(sending: Sending) -> Iterator[list[dict[str, Any]]]:
         if sending.deduplication_ids and (own := sending.deduplication_ids[number]):
             entry["MessageDeduplicationId"] = own
         bytes_ = len(body.encode()) + extra
-        if entries and (len(entries) == _MOST_ENTRIES or size + bytes_ > limits.MESSAGE_BYTES):
+        if entries and (len(entries) == _MAX_ENTRIES or size + bytes_ > limits.MESSAGE_BYTES):
             yield entries
             entries, size = [], 0
         entries.append(entry)

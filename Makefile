@@ -20,7 +20,6 @@ DBT := .cache/clients/dbt/.installed
 AIRFLOW := .cache/clients/airflow/.installed
 DAGSTER := .cache/clients/dagster/.installed
 ICEBERG := .cache/clients/iceberg/.installed
-OPENLINEAGE := .cache/clients/openlineage/.installed
 AWSCLI := .cache/clients/awscli/.installed
 RUNNERS := .cache/clients/runners/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
@@ -118,7 +117,7 @@ docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: packages $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(OPENLINEAGE) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
+clients: packages $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from skipmq.console.pages import audit
+from skipmq.console.pages import access
 from support.browser import KEYS, Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
@@ -91,7 +91,7 @@ def test_filters_choose_records_and_pages_lead_to_older_ones(
     page: str, browser: Browser, sqs: Any
 ) -> None:
     url = sqs.create_queue(QueueName="many")["QueueUrl"]
-    for n in range(audit.PAGE):
+    for n in range(access.PAGE):
         sqs.tag_queue(QueueUrl=url, Tags={"n": f"{n}"})
     shows(browser, f"{page}/audit?queue=many&action=CreateQueue", 1)
 
@@ -102,11 +102,11 @@ def test_filters_choose_records_and_pages_lead_to_older_ones(
     browser.click("#older")
     eventually(lambda: len(lines(browser)) == 1)
 
-    assert len(newest) == audit.PAGE
+    assert len(newest) == access.PAGE
     assert "CreateQueue" in lines(browser)[0]
     assert browser.each("[name=queue]", "e.value") == ["many"]
     browser.click("#newest")
-    eventually(lambda: len(lines(browser)) == audit.PAGE)
+    eventually(lambda: len(lines(browser)) == access.PAGE)
     assert browser.complaints() == []
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from skipmq.console.pages.nodes import problem
+from skipmq.console.pages.database import problem
 from support.browser import Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from skipmq import errors
 from skipmq.console import drawing
-from skipmq.console.pages import audit, heading
+from skipmq.console.pages import access, heading
 from skipmq.console.visit import current
 
 # Lengths of the charts, and of the steps of counts and of percentiles, in minutes.
@@ -105,7 +105,7 @@ def _events(arn: str, clock: int, times: range) -> list[dict[str, Any]]:
                 "time": each["RecordedTimestamp"] / 1000,
                 "text": _CHANGES[each["Action"]],
                 "attributes": _attributes(each),
-                "who": audit.shown(each)["caller"],
+                "who": access.shown_record(each)["caller"],
             }
             for each in records.get("Records", [])
             if each["Action"] in _CHANGES

@@ -1,17 +1,28 @@
-"""The page of dead-letter queues and their sources."""
+"""The pages of dead-letter queues: their sources, why messages failed, and redrives."""
+
+from typing import Any
 
 import flask
 from flask.typing import ResponseReturnValue
 
+from skipmq import errors, limits
 from skipmq.console import site
-from skipmq.console.visit import current, requested_page
+from skipmq.console.pages import heading, tasks
+from skipmq.console.visit import current, requested_page, text, whole_number
 
 PAGE = 25
+_SOURCES = 100
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the view."""
+    """Add the views."""
     pages.add_url_rule("/dead-letters", "dead_letters", _dead_letters)
+    pages.add_url_rule("/queues/<name>/failures", "failures", _failures)
+    path = "/queues/<name>/redrive"
+    pages.add_url_rule(path, "redrive", _redrive)
+    pages.add_url_rule(path, "start_redrive", _start, methods=["POST"])
+    pages.add_url_rule(f"{path}/cancel", "cancel_redrive", _cancel, methods=["POST"])
+    pages.add_url_rule(f"{path}/tasks", "tasks", _tasks)
 
 
 def _dead_letters() -> ResponseReturnValue:
@@ -33,3 +44,99 @@ def _dead_letters() -> ResponseReturnValue:
         # Screen readers must not announce the number of matches on each refresh.
         is_poll=flask.request.headers.get("HX-Trigger") == "dead-letters",
     )
+
+
+def _failures(name: str) -> ResponseReturnValue:
+    result, error = current().read("ListMessageFailures", QueueUrl=name)
+    hide = current().mask.reason
+    kinds = [
+        each | {"shown": hide(each.get("FailureKind", ""))} for each in result.get("Kinds", [])
+    ]
+    gone = [each for each in result.get("Sources", []) if not each.get("Exists")]
+    return flask.render_template(
+        "failures.html",
+        name=name,
+        error=error,
+        kinds=kinds,
+        counted=result.get("Counted", 0),
+        is_whole=result.get("IsWhole", True),
+        without_source=sum(each["Messages"] for each in gone),
+        gone=[each["QueueArn"].rpartition(":")[2] for each in gone if "QueueArn" in each],
+    )
+
+
+def _redrive(name: str) -> ResponseReturnValue:
+    return _page(name)
+
+
+def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
+    head = heading.build(name, "redrive")
+    sources, source_error = current().attempt(
+        "ListDeadLetterSourceQueues", QueueUrl=name, MaxResults=_SOURCES
+    )
+    page = flask.render_template(
+        "redrive.html",
+        **head,
+        **_task_list(name),
+        sources=[url.rpartition("/")[2] for url in sources.get("queueUrls", [])],
+        has_more_sources="NextToken" in sources,
+        source_error=source_error,
+        messages=sum(head["counts"] or []),
+        fastest=limits.MOVES_PER_SECOND,
+        error=error,
+        given=flask.request.form if error is not None else {},
+    )
+    return page, 200 if error is None else error.status
+
+
+def _tasks(name: str) -> ResponseReturnValue:
+    return flask.render_template("tasks.html", **heading.build(name, ""), **_task_list(name))
+
+
+def _task_list(name: str) -> dict[str, Any]:
+    result, error = current().attempt(
+        "ListMessageTasks", QueueUrl=name, MaxResults=limits.MOVE_TASKS_LISTED
+    )
+    shown = tasks.shown(result.get("Tasks", []))
+    is_running = any(each["Status"] in tasks.ACTIVE for each in shown)
+    return {"tasks": shown, "task_error": error, "is_running": is_running}
+
+
+def _start(name: str) -> ResponseReturnValue:
+    """Start a redrive; of a queue that is no dead-letter queue any more, a move to a queue."""
+    target = (text("destination") or "").strip()
+    try:
+        rate = whole_number("rate")
+        if target and heading.build(name, "redrive")["origin"]:
+            current().act(
+                "StartMessageTask",
+                QueueUrl=name,
+                Kind="move",
+                DestinationQueueUrl=target,
+                MaxNumberOfMessagesPerSecond=rate,
+            )
+        else:
+            current().act(
+                "StartMessageMoveTask",
+                SourceArn=current().arn(name),
+                DestinationArn=_arn(target) if target else None,
+                MaxNumberOfMessagesPerSecond=rate,
+            )
+    except errors.SqsError as error:
+        return _page(name, error)
+    site.notice("Started the redrive.")
+    return site.see("redrive", name=name)
+
+
+def _cancel(name: str) -> ResponseReturnValue:
+    try:
+        result = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
+    except errors.SqsError as error:
+        return _page(name, error)
+    moved = result.get("ApproximateNumberOfMessagesMoved", 0)
+    site.notice(f"Cancelled the task after {moved:,} messages.")
+    return site.see("redrive", name=name)
+
+
+def _arn(target: str) -> str:
+    return target if target.startswith("arn:") else current().arn(target)

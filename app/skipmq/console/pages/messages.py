@@ -1,5 +1,12 @@
-"""The pages that show messages of a queue, and that copy, move, redrive and delete them."""
+"""The pages that show messages of a queue, and that copy, move, redrive and delete them.
 
+The live tail shows new messages, newest first, without receiving them: a browser polls once a
+second while its page is visible. A poll occupies one of the few threads that a worker has for pages
+for some milliseconds, and only one poll runs at a time; server-sent events would occupy a thread
+for as long as a page is open.
+"""
+
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +32,11 @@ _OUTCOMES = {
     "in-flight": "{} skipped because they are in flight",
     "no-source": "{} skipped because they have no source queue",
 }
+# In microseconds. Transactions commit in another order than their times, so each poll reads some
+# seconds again, and the script skips messages that are already shown.
+_OVERLAP = 5_000_000
+_TAIL_ROWS = 50
+_reading = threading.Lock()
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -35,6 +47,8 @@ def add(pages: flask.Blueprint) -> None:
     pages.add_url_rule(f"{path}/messages/<reference>", "message", _message)
     pages.add_url_rule(f"{path}/messages/<reference>/body", "body", _body)
     pages.add_url_rule(f"{path}/transfer", "transfer", _transfer, methods=["POST"])
+    pages.add_url_rule("/queues/<name>/tail", "tail", _tail)
+    pages.add_url_rule("/queues/<name>/tail/new", "tail_new", _tail_new)
 
 
 def _messages(name: str) -> ResponseReturnValue:
@@ -208,3 +222,27 @@ def _selection() -> dict[str, Any]:
         "size": size if size in SIZES else SIZES[0],
         "token": values.get("token", ""),
     }
+
+
+def _tail(name: str) -> ResponseReturnValue:
+    result, error = current().read("PeekNewestMessages", QueueUrl=name, MaxResults=_TAIL_ROWS)
+    return flask.render_template(
+        "tail.html", **heading.build(name, "messages"), error=error, result=result
+    )
+
+
+def _tail_new(name: str) -> ResponseReturnValue:
+    """Return the messages since the browser's last poll; return 204 while another poll runs."""
+    since = flask.request.args.get("since", type=int)
+    if not _reading.acquire(blocking=False):
+        return "", 204
+    try:
+        result = current().act(
+            "PeekNewestMessages",
+            QueueUrl=name,
+            Since=None if since is None else max(since - _OVERLAP, 0),
+            MaxResults=_TAIL_ROWS,
+        )
+    finally:
+        _reading.release()
+    return flask.render_template("tail_new.html", name=name, result=result)

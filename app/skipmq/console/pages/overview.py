@@ -1,4 +1,4 @@
-"""The home page: totals, the state of the database, and what needs attention."""
+"""The page of troubles and totals, and the menu of accounts and regions of each page."""
 
 import flask
 from flask.typing import ResponseReturnValue
@@ -8,11 +8,13 @@ from skipmq.console.visit import current
 # The number of troubles on the page; the others are counted.
 _SHOWN = 12
 _LINKS = ("http://", "https://")
+_LIMIT = 100
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the view."""
+    """Add the views."""
     pages.add_url_rule("/", "overview", _overview)
+    pages.add_url_rule("/places", "places", _places)
 
 
 def _overview() -> ResponseReturnValue:
@@ -33,3 +35,8 @@ def _overview() -> ResponseReturnValue:
 def is_linked() -> bool:
     """Return whether the runbook has an address to which pages can link."""
     return current().broker.node.settings.runbook_url.startswith(_LINKS)
+
+
+def _places() -> ResponseReturnValue:
+    places = current().places(_LIMIT)
+    return flask.render_template("places.html", places=places, has_more=len(places) == _LIMIT)

@@ -1,4 +1,4 @@
-"""The overview of a queue: its age, rates, consumers, trouble, dead letters and tags."""
+"""The overview of a queue: its age, rates, trouble, dead letters and tags; and its consumers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +16,9 @@ _ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the view."""
+    """Add the views."""
     pages.add_url_rule("/queues/<name>/overview", "queue", _queue)
+    pages.add_url_rule("/queues/<name>/consumers", "consumers", _consumers)
 
 
 def _queue(name: str) -> ResponseReturnValue:
@@ -61,3 +62,14 @@ def _rates(activity: Mapping[str, Any]) -> dict[str, int]:
         label: round(60 * sum(each[member] for each in recent) / seconds)
         for label, member in _RATES.items()
     }
+
+
+def _consumers(name: str) -> ResponseReturnValue:
+    result, error = current().read("ListConsumers", QueueUrl=name)
+    return flask.render_template(
+        "consumers.html",
+        **heading.build(name, "consumers"),
+        error=error,
+        consumers=result.get("Consumers", []),
+        waiting=result.get("WaitingReceivers", 0),
+    )

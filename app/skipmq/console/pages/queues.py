@@ -1,4 +1,4 @@
-"""The page that lists queues."""
+"""The page that lists queues, and the completion of their names in form fields."""
 
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ FILTERS = {
     "dead-letters": "Dead letters",
     "fifo": "FIFO",
 }
+_MAX_COMPLETIONS = 20
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -52,6 +53,7 @@ def add(pages: flask.Blueprint) -> None:
     pages.add_url_rule("/queues", "queues", _queues)
     pages.add_url_rule("/columns", "columns", _columns, methods=["POST"])
     pages.add_url_rule("/open", "open", _open)
+    pages.add_url_rule("/complete/queues", "complete_queues", _complete)
 
 
 def _queues() -> ResponseReturnValue:
@@ -132,3 +134,16 @@ def _open() -> ResponseReturnValue:
     if not names.is_valid(name):
         raise errors.QueueDoesNotExist
     return site.see("queue", name=name)
+
+
+def _complete() -> ResponseReturnValue:
+    """Return the names of queues with the prefix in the only field of the request."""
+    prefix = next(iter(flask.request.args.values()), "").strip()
+    names = []
+    # Check first, because a refusal of each keystroke would be recorded in the audit log.
+    if current().may_list():
+        result, _ = current().attempt(
+            "ListQueues", QueueNamePrefix=prefix or None, MaxResults=_MAX_COMPLETIONS
+        )
+        names = [url.rpartition("/")[2] for url in result.get("QueueUrls", [])]
+    return flask.render_template("options.html", options=names)

@@ -1,6 +1,7 @@
-"""Sign-in with an access key, sign-out, and the choice of theme, account and region."""
+"""Sign-in and sign-out, the choice of theme, account and region, access keys and the audit log."""
 
 import re
+from typing import Any
 from urllib.parse import urlsplit
 
 import flask
@@ -9,12 +10,18 @@ from flask.typing import ResponseReturnValue
 from skipmq import errors, limits
 from skipmq.console import site
 from skipmq.console.session import Session
-from skipmq.console.visit import current
+from skipmq.console.visit import current, requested_page
+from skipmq.extensions.access_keys import ACCOUNT_PERMISSIONS, PERMISSIONS
+from skipmq.server.dispatch import EVERY
 
 # Valid targets of a redirect, which are pages of this console only.
 _OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+/?(\?[A-Za-z0-9_.=&%+-]*)?")
 THROTTLED = "Too many sign-ins from your address. Wait ten seconds, then try again."
 _LOOPBACK = re.compile(r"localhost|.+\.localhost|127\.[0-9.]+|::1")
+PAGE = 50
+_ACTIONS = sorted({name for name, action in EVERY.items() if action.is_change} | {"SignIn"})
+_OUTCOMES = ("done", "AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch")
+_USER = ":user/"
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -24,6 +31,9 @@ def add(pages: flask.Blueprint) -> None:
     pages.add_url_rule("/sign-out", "sign_out", _sign_out, methods=["POST"])
     pages.add_url_rule("/theme", "theme", _theme, methods=["POST"])
     pages.add_url_rule("/scope", "scope", _scope, methods=["POST"])
+    pages.add_url_rule("/keys", "access_keys", _keys)
+    pages.add_url_rule("/keys/<key_id>", "access_key", _key)
+    pages.add_url_rule("/audit", "audit", _audit)
 
 
 def _home() -> ResponseReturnValue:
@@ -105,3 +115,65 @@ def _checked_region(text: str) -> str:
 def _status(error: errors.SqsError) -> int:
     """Return the status of a refused sign-in: 429 if throttled, although SQS uses 403 for that."""
     return 429 if isinstance(error, errors.ThrottlingException) else error.status
+
+
+def _keys() -> ResponseReturnValue:
+    result, error = current().read("ListAccessKeys", errors.UnsupportedOperation)
+    return flask.render_template("access_keys.html", error=error, keys=result.get("Keys", []))
+
+
+def _key(key_id: str) -> ResponseReturnValue:
+    search = flask.request.args.get("q", "").strip()
+    page = requested_page(PAGE)
+    rights = current().act(
+        "GetAccessKeyRights",
+        AccessKeyId=key_id,
+        Search=search,
+        Offset=page.offset,
+        MaxResults=PAGE,
+    )
+    return flask.render_template(
+        "access_key.html",
+        rights=rights,
+        key=rights["Key"],
+        search=search,
+        **page.shown(rights["Matches"]),
+        permissions=PERMISSIONS,
+        account_permissions=ACCOUNT_PERMISSIONS,
+    )
+
+
+def _audit() -> ResponseReturnValue:
+    names = ("queue", "key", "action", "outcome")
+    given = {name: flask.request.args.get(name, "").strip() or None for name in names}
+    token = flask.request.args.get("token") or None
+    result, error = current().read(
+        "ListAuditRecords",
+        Queue=given["queue"],
+        AccessKeyId=given["key"],
+        Action=given["action"],
+        Outcome=given["outcome"],
+        MaxResults=PAGE,
+        NextToken=token,
+    )
+    return flask.render_template(
+        "audit.html",
+        error=error,
+        records=[shown_record(each) for each in result.get("Records", [])],
+        next_token=result.get("NextToken"),
+        token=token,
+        given=given,
+        actions=_ACTIONS,
+        outcomes=_OUTCOMES,
+    )
+
+
+def shown_record(record: dict[str, Any]) -> dict[str, Any]:
+    """Add short names of the caller, the queue and the outcome to a record."""
+    user, key = record.get("User") or "", record.get("AccessKeyId")
+    arn = record.get("QueueArn") or ""
+    return record | {
+        "caller": user.rpartition(_USER)[2] or key or record.get("Account") or "anonymous",
+        "queue": arn.removeprefix(current().arn("")),
+        "outcome": record["Outcome"].removeprefix(errors.LEGACY),
+    }

@@ -3,18 +3,7 @@
 from typing import Any, NamedTuple
 
 from skipmq.database import Database, Search
-from skipmq.database.statement import INTEGER, TEXT
-
-_DEAD_LETTER_QUEUES = Search(
-    "select name, queue_id, queues, fifo, policy, next_name, messages, oldest, arrived,"
-    " source_count, sources from skipmq.dead_letter_queues($1, $2, $3, $4, $5)",
-    TEXT, TEXT, TEXT, INTEGER, INTEGER,
-)  # fmt: skip
-_REDELIVERING_QUEUES = Search(
-    "select name, policy, received, deleted, messages"
-    " from skipmq.redelivering_queues($1, $2, $3)",
-    TEXT, TEXT, TEXT,
-)  # fmt: skip
+from skipmq.database.statement import INTEGER, TEXT, columns
 
 
 class DeadLetterQueue(NamedTuple):
@@ -46,6 +35,17 @@ class RedeliveringQueue(NamedTuple):
     received: int
     deleted: int
     messages: int
+
+
+_DEAD_LETTER_QUEUES = Search(
+    f"select {columns(DeadLetterQueue, id='queue_id')}"
+    " from skipmq.dead_letter_queues($1, $2, $3, $4, $5)",
+    TEXT, TEXT, TEXT, INTEGER, INTEGER,
+)  # fmt: skip
+_REDELIVERING_QUEUES = Search(
+    f"select {columns(RedeliveringQueue)} from skipmq.redelivering_queues($1, $2, $3)",
+    TEXT, TEXT, TEXT,
+)  # fmt: skip
 
 
 class DeadLetters:

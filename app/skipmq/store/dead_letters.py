@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import msgspec
+
 from skipmq.database import Database, Search
 from skipmq.database.statement import INTEGER, TEXT, columns
 
@@ -27,14 +29,14 @@ class DeadLetterQueue(NamedTuple):
     sources: list[dict[str, Any]] | None
 
 
-class RedeliveringQueue(NamedTuple):
+class RedeliveringQueue(msgspec.Struct, rename="pascal", omit_defaults=True):
     """A queue without dead-letter queue; `received` and `deleted` count the last six hours."""
 
-    name: str
-    policy: str
+    name: str = msgspec.field(name="QueueName")
+    messages: int
     received: int
     deleted: int
-    messages: int
+    policy: str = ""
 
 
 _DEAD_LETTER_QUEUES = Search(

@@ -258,7 +258,7 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     sent_per_minute: float | None
     received_per_minute: float | None
     deleted_per_minute: float | None
-    oldest: float | None = msgspec.field(name="OldestSeconds")
+    oldest: int | float | None = msgspec.field(name="OldestSeconds")
     minutes: list[QueueMinute] | None = None
     # What is wrong, as in the overview; read for one account and region only.
     trouble: str | None = None
@@ -357,6 +357,8 @@ class Identity:
     sender: str = limits.DEFAULT_ACCOUNT
     key_id: str | None = None
     user: str = ""
+    # A command in the node's process: it may name no account or no region, which is every one.
+    is_operator: bool = field(default=False, compare=False)
     # Whether a URL reaches a queue of another region where that of the caller has none.
     is_of_any_region: bool = field(default=False, compare=False)
 

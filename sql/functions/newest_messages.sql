@@ -1,6 +1,6 @@
 -- Does: returns the messages that arrived last in a queue, newest first, without receiving them: up to p_limit since
 --   p_since, with the first p_characters characters of their bodies.
--- Called by: the console.
+-- Called by: the console, `skipmq queue tail`.
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist.
 -- Relies on index: queue_id, message_visible; for FIFO message_enqueued.

@@ -376,10 +376,10 @@ def test_version_is_the_packages() -> None:
     assert run("--version") == f"skipmq, version {skipmq.__version__}\n"
 
 
-def test_command_on_queues_imports_no_server(url: str) -> None:
+def test_command_on_queues_imports_the_actions_and_no_server(url: str) -> None:
     found = commands.imported("queue", "list", variables={"SKIPMQ_DATABASE_URL": url})
 
-    assert {"skipmq.node", "skipmq.store.statistics"} < found
-    unneeded = {"alembic", "cryptography", "flask", "sqlalchemy", "structlog", "pygments"}
-    unneeded |= {"skipmq.actions", "skipmq.auth", "skipmq.protocol", "skipmq.server"}
+    assert {"skipmq.node", "skipmq.server.dispatch"} < found
+    unneeded = {"alembic", "flask", "sqlalchemy", "structlog", "pygments"}
+    unneeded |= {"skipmq.console", "skipmq.processes", "skipmq.server.door", "skipmq.server.web"}
     assert found & (unneeded | {"skipmq.embedded", "skipmq.imports.elasticmq"}) == set()

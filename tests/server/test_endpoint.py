@@ -15,9 +15,10 @@ import pytest
 
 from support.certificates import Files
 from support.commands import Done, following, invoke
-from support.http import NodeProcess, environment, eventually, free_port
+from support.http import SKIPMQ, NodeProcess, environment, eventually, free_port
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
+from support.terminal import Terminal
 
 ABSENT = ("AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION")
 
@@ -179,11 +180,50 @@ def test_tail_shows_each_new_message_once_and_receives_none(laptop: Laptop, name
         tail.send_signal(signal.SIGINT)
         rest, complaint = tail.communicate(timeout=60)
 
-    assert [each["body"] for each in shown] == ["one", "two", "x" * 2_048]
-    assert [each.get("characters_cut") for each in shown] == [None, None, 952]
+    assert [each["body"] for each in shown] == bodies
+    assert [each.get("characters_cut") for each in shown] == [None, None, None]
     assert (rest, complaint, tail.returncode) == ("", "", 0)
     peeked = laptop.read("peek", name)
     assert {each["attributes"]["approximate_receive_count"] for each in peeked} == {0}
+
+
+def test_top_shows_the_queues_of_the_key(laptop: Laptop) -> None:
+    for name in ("a", "b", "busy", "c"):
+        laptop.run("create", name)
+    laptop.run("send", "busy", "tea", "--count", "12")
+    words = [*SKIPMQ, "top", "--interval", "0.5", "--order", "messages", "--endpoint", laptop.url]
+
+    with Terminal(words, variables(laptop.made), (12, 100)) as terminal:
+        eventually(lambda: "12 messages" in terminal.screen)
+        shown = terminal.screen
+        terminal.press("q")
+        assert terminal.process.wait(timeout=60) == 0
+
+    assert "  4 queues  12 messages  sent " in shown
+    assert "database writable" in " ".join(shown.split())
+    assert re.search(r"^busy +12 ", shown, re.MULTILINE)
+    assert "1 others" in shown
+
+
+def test_top_names_an_endpoint_that_stopped_and_goes_on(
+    signed: tuple[NodeProcess, Keys, dict[str, str]],
+) -> None:
+    _, keys, key = signed
+    port = free_port()
+    settings = {"database_url": as_node(keys.url), "auth": "on", "master_key": MASTER_KEY}
+    with NodeProcess(port=port, **settings) as node:
+        url = node.ready().url
+        words = [*SKIPMQ, "top", "--interval", "0.5", "--endpoint", url]
+        terminal = Terminal(words, variables(key), (30, 200))
+        with terminal:
+            eventually(lambda: "database writable" in " ".join(terminal.screen.split()))
+            node.stop()
+            eventually(lambda: "cannot be reached" in " ".join(terminal.screen.split()))
+            with NodeProcess(port=port, **settings) as again:
+                again.ready()
+                eventually(lambda: "database writable" in " ".join(terminal.screen.split()))
+                terminal.press("q")
+                assert terminal.process.wait(timeout=60) == 0
 
 
 def test_temporary_key_and_its_region_are_used(

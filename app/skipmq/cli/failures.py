@@ -2,7 +2,7 @@
 
 from skipmq import errors, names
 from skipmq.cli.declared import DeclarationError
-from skipmq.cli.source import RemoteError
+from skipmq.cli.remote import RemoteError
 from skipmq.config import ConfigError
 from skipmq.database import session
 from skipmq.database.schema import SchemaError

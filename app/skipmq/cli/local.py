@@ -5,25 +5,24 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from socket import gethostname
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import msgspec
 
 from skipmq import errors
 from skipmq.cli import place
-from skipmq.cli.arrivals import LocalArrivals
-from skipmq.cli.source import Activity
 from skipmq.config.settings import Settings
-from skipmq.model import Identity, QueueName, QueueStatistics
+from skipmq.limits import LIST_RESULTS
+from skipmq.model import Identity, QueueName
 from skipmq.node import Node
+from skipmq.protocol import REQUESTS, Call, Request
+from skipmq.server import request_log
+from skipmq.server.dispatch import EVERY, perform, queue_name
 from skipmq.store import Upkeep
-from skipmq.store.statistics import Order
 from skipmq.store.upkeep import MOVES
 
-if TYPE_CHECKING:
-    from skipmq.protocol import Call
-
 T = TypeVar("T")
-# The page size when searching a queue by name.
-_PAGE = 100
 # Seconds without a heartbeat after which a worker is silent.
 _SILENT = 30
 
@@ -34,9 +33,12 @@ class LocalNode:
     Changes are recorded in the audit log if it has a `user`.
     """
 
+    counted_queues = LIST_RESULTS
+
     def __init__(self, settings: Settings, database_url: str, user: str = "") -> None:
         self._runner = asyncio.Runner()
         self._user = user
+        self._identity = replace(settings.identity, is_operator=True)
         try:
             self.node = self.run(_opened(settings, database_url))
         except BaseException:
@@ -54,17 +56,17 @@ class LocalNode:
 
         Bytes in the result are in base64. Raises errors.SqsError.
         """
-        # Imported late: all that actions need takes long, and statistics need none of it.
-        from skipmq.cli import calls  # noqa: PLC0415
-
         given = {name: value for name, value in parameters.items() if value is not None}
-        caller = replace(identity or self.node.settings.identity, user=self._user)
-        call = calls.prepared(self.node, action, caller, gethostname(), given)
+        struct = msgspec.convert(given, REQUESTS[action])
+        address = gethostname()
+        request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), address)
+        caller = replace(identity or self._identity, user=self._user)
+        call = Call(action, struct, request, caller, self.node.deadline())
         try:
-            result = self.run(calls.run(self.node, call))
+            result = self.run(self._perform(call))
         except errors.SqsError as error:
             self._record(call, error)
-            name = calls.name_in(call)
+            name = queue_name(call)
             if isinstance(error, errors.QueueDoesNotExist) and name is not None:
                 raise self.missing(name) from error
             raise
@@ -73,6 +75,16 @@ class LocalNode:
             raise
         self._record(call, None)
         return result
+
+    async def _perform(self, call: Call) -> dict[str, Any]:
+        # No task polls it: the loop runs during calls only.
+        await self.node.monitor.check()
+        result: dict[str, Any] = msgspec.to_builtins(await perform(self.node, call) or {})
+        return result
+
+    def name_place(self, account: str, region: str) -> None:
+        """Read statistics of an account and a region from now on; an empty text is every one."""
+        self._identity = replace(self._identity, account=account, region=region)
 
     def counts_age(self) -> float | None:
         """Return the seconds since a node last added up all counts; None if none ever did."""
@@ -93,77 +105,19 @@ class LocalNode:
         urls = self.act("ListQueues", owner).get("QueueUrls", [])
         return place.missing(name, others, (url.rsplit("/", 1)[1] for url in urls))
 
-    @property
-    def own(self) -> tuple[str, str]:
-        """Return the account and the region of the settings."""
-        return self.node.settings.account, self.node.settings.region
-
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
         return place.queue_url(text, self.node.settings.account, self.node.settings.region)
-
-    def statistics(
-        self,
-        limit: int,
-        *,
-        account: str | None = None,
-        region: str | None = None,
-        search: str = "",
-        order: Order = "name",
-    ) -> tuple[list[QueueStatistics], QueueStatistics]:
-        """Return the statistics of up to `limit` queues, and the sum of the others."""
-        return self.run(
-            self.node.statistics.queues(
-                limit,
-                account=account,
-                region=region,
-                search=search,
-                order=order,
-                deadline=self.node.deadline(),
-            )
-        )
-
-    def activity(self, name: str, minutes: int) -> Activity:
-        """Return what happened in a queue; raise errors.QueueDoesNotExist."""
-        node, deadline = self.node, self.node.deadline()
-        queue = self._find(name)
-        assert queue.id is not None
-        found = self.run(node.statistics.minutes([queue.id], minutes, deadline))[queue.id]
-        return Activity(queue, found, int(self.run(node.inspection.clock(deadline))))
-
-    def _find(self, name: str) -> QueueStatistics:
-        full_name, offset = place.full_name(name, self.node.settings), 0
-        while True:
-            queues, _ = self.run(
-                self.node.statistics.queues(
-                    _PAGE,
-                    account=full_name.account,
-                    region=full_name.region,
-                    search=name,
-                    offset=offset,
-                    deadline=self.node.deadline(),
-                )
-            )
-            for each in queues:
-                if each.queue == name:
-                    return each
-            if len(queues) < _PAGE:
-                raise self.missing(full_name)
-            offset += _PAGE
-
-    def follow(self, name: str) -> LocalArrivals:
-        """Return what arrives in a queue from now on; raise errors.QueueDoesNotExist."""
-        return LocalArrivals(self, name)
 
     def advance_tasks(self) -> None:
         """Take message tasks a step further, since no node may be running."""
         self.run(self.upkeep.run(MOVES))
 
-    def _record(self, call: "Call", error: errors.SqsError | None) -> None:
-        from skipmq.cli import calls  # noqa: PLC0415 - as above.
-
-        if self._user:
-            self.run(calls.record(self.node, call, error))
+    def _record(self, call: Call, error: errors.SqsError | None) -> None:
+        """Record a change, or why there was none, in the audit log."""
+        if self._user and EVERY[call.action].is_change:
+            self.node.audit.note(request_log.command_record(call, error))
+            self.run(self.node.audit.flush())
 
     @property
     def upkeep(self) -> Upkeep:

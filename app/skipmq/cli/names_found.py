@@ -7,9 +7,10 @@ from dataclasses import replace
 import click
 
 from skipmq import config, errors
-from skipmq.cli import local, place
+from skipmq.cli import local, place, remote
 from skipmq.cli.environment import running_database
-from skipmq.cli.source import RemoteError, Source
+from skipmq.cli.remote import RemoteError
+from skipmq.cli.source import Source
 from skipmq.config import ConfigError
 from skipmq.database import address, session
 from skipmq.embedded import EmbeddedError
@@ -36,9 +37,6 @@ def _opened(context: click.Context) -> Iterator[Source]:
     file, given = context.find_root().params.get("file"), place.given(context)
     loaded = config.load(file=file, overrides=given)
     if loaded.settings.endpoint:
-        # Imported late: what a command on the database does not need.
-        from skipmq.cli import remote  # noqa: PLC0415
-
         with remote.opened(loaded, given, _SECONDS) as node:
             yield node
         return

@@ -7,20 +7,14 @@ from random import uniform
 from time import sleep
 from typing import Any
 
-import msgspec
-
 from skipmq.cli import place
-from skipmq.cli.arrivals import RemoteArrivals
-from skipmq.cli.source import Activity, RemoteError
 from skipmq.client import signing
 from skipmq.client.errors import ClientError
 from skipmq.client.http import BUSY, Caller, RefusedError, UnavailableError
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.limits import COUNTED_QUEUES, WAIT_SECONDS
-from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.protocol.extensions import REQUESTS as EXTENSIONS
-from skipmq.store.statistics import Order
 
 # The longest that a node waits for messages, or for a database that fails over, and then answers.
 _SECONDS = WAIT_SECONDS + 20.0
@@ -30,23 +24,30 @@ _PAUSE, _LONGEST_PAUSE = 0.1, 3.2
 _OWN = {"CreateQueue", "GetOverview", "ListQueues", "ListQueueStatistics"}
 # OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED, _HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH.
 _EXPIRED, _OTHER_NAME = {10}, {62, 64}
-_UNKNOWN = dict.fromkeys(QueueStatistics.__struct_encode_fields__)
+
+
+class RemoteError(Exception):
+    """A call of a node over HTTP failed; the message is one line with the remedy."""
 
 
 class RemoteNode:
     """A node at a URL; queues are of an account, by default the key's, and of a region."""
+
+    counted_queues = COUNTED_QUEUES
 
     def __init__(
         self,
         settings: Settings,
         account: str | None,
         region: str,
-        seconds: float = _SECONDS,
+        seconds: float | None,
     ) -> None:
         self._account, self._region = account, region
         files = (settings.client_certificate, settings.client_key)
         try:
-            self._caller = Caller(settings.endpoint, seconds, files if files[0] else None)
+            self._caller = Caller(
+                settings.endpoint, seconds or _SECONDS, files if files[0] else None
+            )
         except ClientError as error:
             raise RemoteError(str(error)) from error
 
@@ -68,11 +69,6 @@ class RemoteNode:
             raise RemoteError(self._explained(error, name)) from error
         return answer
 
-    @property
-    def own(self) -> tuple[None, None]:
-        """Return the place of statistics, which a node gives of the key's queues alone."""
-        return None, None
-
     def _called(self, target: str, given: dict[str, Any]) -> dict[str, Any]:
         """Call an action; retry while it is throttled, as AWS's clients do."""
         pause = _PAUSE
@@ -90,50 +86,6 @@ class RemoteNode:
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
         return place.queue_url(text, self._account, self._region)
-
-    def statistics(
-        self,
-        limit: int,
-        *,
-        account: str | None = None,
-        region: str | None = None,
-        search: str = "",
-        order: Order = "name",
-    ) -> tuple[list[QueueStatistics], QueueStatistics]:
-        """Return the statistics of up to `limit` queues of the key, and how many others match."""
-        del account, region  # Of the key and of its signature.
-        found: list[QueueStatistics] = []
-        while True:
-            page = self.act(
-                "ListQueueStatistics",
-                Search=search or None,
-                Order=order,
-                Offset=len(found),
-                MaxResults=min(limit - len(found), COUNTED_QUEUES),
-            )
-            found += map(_statistics, page["Queues"])
-            if not page["Queues"] or len(found) >= min(limit, page["Matches"]):
-                return found, _statistics({}, queues=max(page["Matches"] - len(found), 0))
-
-    def activity(self, name: str, minutes: int) -> Activity:
-        """Return what happened in a queue of the key in the last minutes."""
-        found = self.act("GetQueueActivity", QueueUrl=name, Minutes=minutes)
-        shown = msgspec.convert(found["Minutes"], list[QueueMinute])
-        offset = 0
-        while True:
-            page = self.act(
-                "ListQueueStatistics", Search=name, Offset=offset, MaxResults=COUNTED_QUEUES
-            )
-            for each in page["Queues"]:
-                if each["QueueName"] == name:
-                    return Activity(_statistics(each), shown, found["Clock"])
-            offset += COUNTED_QUEUES
-            if offset >= page["Matches"]:
-                raise RemoteError(self._missing(name))
-
-    def follow(self, name: str) -> RemoteArrivals:
-        """Return what arrives in a queue from now on."""
-        return RemoteArrivals(self, name)
 
     def advance_tasks(self) -> None:
         """Do nothing: the node does."""
@@ -173,7 +125,7 @@ class RemoteNode:
 
 @contextmanager
 def opened(
-    loaded: Configuration, given: Mapping[str, str], seconds: float = _SECONDS
+    loaded: Configuration, given: Mapping[str, str], seconds: float | None = None
 ) -> Iterator[RemoteNode]:
     """Yield the node at the endpoint of the settings, for the account and region of a command.
 
@@ -217,11 +169,3 @@ def _unreachable(url: str, error: Exception) -> str:
                 " there"
             )
     return str(error)
-
-
-def _statistics(shown: Mapping[str, Any], queues: int = 1) -> QueueStatistics:
-    """Return the statistics of an answer; what it does not have is None."""
-    found = msgspec.convert({**_UNKNOWN, "Queues": queues, **shown}, QueueStatistics)
-    counts = (found.visible, found.in_flight, found.delayed)
-    found.messages = None if None in counts else sum(filter(None, counts))
-    return found

@@ -1,102 +1,58 @@
 """What the queue commands run on: a node in this process, or one that is called over HTTP."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
 import click
 
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.model import QueueMinute, QueueStatistics
-from skipmq.store.statistics import Order
-
-
-class RemoteError(Exception):
-    """A call of a node over HTTP failed; the message is one line with the remedy."""
-
-
-class Activity(NamedTuple):
-    """The statistics of a queue, its last minutes with activity, and the time in seconds."""
-
-    queue: QueueStatistics
-    minutes: Sequence[QueueMinute]
-    now: int
-
-
-class Arrival(NamedTuple):
-    """A message that arrived at a time in microseconds since 1970.
-
-    Its body lacks `cut` characters.
-    """
-
-    at: int
-    message_id: str
-    state: str
-    group_id: str | None
-    body: str
-    cut: int
-
-
-class Arrivals(Protocol):
-    """What arrives in a queue."""
-
-    def new(self) -> list[Arrival]:
-        """Return the messages that arrived since the last call, each once."""
 
 
 class Source(Protocol):
     """A node, wherever it runs; raises errors.SqsError where it is here, else RemoteError."""
 
+    # The most queues in an answer with their statistics.
+    counted_queues: int
+
     def act(self, action: str, /, **parameters: Any) -> dict[str, Any]:
         """Run an action and return its result, in which bytes are in base64."""
 
-    @property
-    def own(self) -> tuple[str | None, str | None]:
-        """Return the account and region whose queues are shown by their names alone."""
-
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
-
-    def statistics(
-        self,
-        limit: int,
-        *,
-        account: str | None = None,
-        region: str | None = None,
-        search: str = "",
-        order: Order = "name",
-    ) -> tuple[list[QueueStatistics], QueueStatistics]:
-        """Return the statistics of up to `limit` queues, and the sum of the others."""
-
-    def activity(self, name: str, minutes: int) -> Activity:
-        """Return what happened in a queue in the last minutes."""
-
-    def follow(self, name: str) -> Arrivals:
-        """Return what arrives in a queue from now on."""
 
     def advance_tasks(self) -> None:
         """Take message tasks a step further where no node may do it."""
 
 
 @contextmanager
-def open_source(*, create: bool = False) -> Iterator[Source]:
+def open_source(
+    *, create: bool = False, everywhere: bool = False, seconds: float | None = None
+) -> Iterator[Source]:
     """Yield the node of the settings: that of the endpoint, else one in this process.
 
-    With `create`, an embedded database is created if missing. Raises RemoteError.
+    With `create`, an embedded database is created if missing. With `everywhere`, statistics read in
+    this process are of all accounts and regions but for those that options name. Calls wait for the
+    database up to `seconds`, by default as long as a node's. Raises RemoteError.
     """
-    loaded = configuration()
+    loaded, given = configuration(), place.given(click.get_current_context())
     # Imported late: each needs much that the other does not.
     if loaded.settings.endpoint:
         from skipmq.cli import remote  # noqa: PLC0415
 
-        given = place.given(click.get_current_context())
-        with remote.opened(loaded, given) as node:
+        with remote.opened(loaded, given, seconds) as node:
             yield node
     else:
         from skipmq.cli.node import open_node  # noqa: PLC0415
 
-        with open_node(loaded.settings, create=create) as local:
+        settings = loaded.settings
+        if seconds is not None:
+            settings = replace(settings, failover_wait=seconds)
+        with open_node(settings, create=create) as local:
+            if everywhere:
+                local.name_place(given.get("account", ""), given.get("region", ""))
             yield local
 
 

@@ -1,16 +1,17 @@
 """The `top` command: live statistics of the busiest queues in full screen."""
 
-import asyncio
 import os
 import re
+import select
 import signal
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Any
 
 import click
 from rich.console import Group
@@ -18,12 +19,12 @@ from rich.live import Live
 from rich.text import Text
 
 from skipmq import errors
-from skipmq.cli.environment import configuration
-from skipmq.cli.node import open_node
+from skipmq.cli import place
 from skipmq.cli.output import out, silence
-from skipmq.cli.queue.stats import count, duration, order_option, rate, statistics_table
+from skipmq.cli.queue.stats import count, duration, order_option, rate, records, statistics_table
+from skipmq.cli.remote import RemoteError
+from skipmq.cli.source import Source, open_source
 from skipmq.model import QueueStatistics
-from skipmq.node import Node
 from skipmq.store.statistics import Order
 
 _ORDERS: dict[str, Order] = {"n": "name", "m": "messages", "r": "rate", "d": "dead-lettered"}
@@ -33,82 +34,82 @@ _OTHER_LINES = 9
 _SEQUENCE = re.compile(rb"\x1b(\[[0-9;]*.?|O.|)")
 # These signals quit like `q`, so that the terminal is restored.
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+# The longest time in seconds that a refresh waits for the database.
+_SECONDS = 5.0
+# The fields of a sum of queues by their names in GetOverview.
+_TOTALS = {
+    "Messages": "messages",
+    "SentPerMinute": "sent_per_minute",
+    "ReceivedPerMinute": "received_per_minute",
+    "DeletedPerMinute": "deleted_per_minute",
+}
 
 
 class Top:
-    """The screen of the command; for one event loop."""
+    """The screen of the command."""
 
-    def __init__(self, node: Node, order: Order) -> None:
+    def __init__(self, node: Source, order: Order) -> None:
         self._node, self._order = node, order
-        self._own = (node.settings.account, node.settings.region)
-        self._refresh = asyncio.Event()
         self._queues: list[QueueStatistics] = []
         self._others: QueueStatistics | None = None
+        # GetOverview's answer, in which what the key may not see is absent.
+        self._overview: dict[str, Any] = {}
         # The database's time in seconds since 1970, and the monotonic time of the same moment.
         self._clock = self._read_at = 0.0
         self._failure = ""
 
-    async def read(self) -> None:
+    def read(self) -> None:
         """Read the statistics of the queues that fit the screen.
 
-        Raises errors.ServiceUnavailable.
+        Raises errors.SqsError or RemoteError.
         """
-        await self._node.monitor.check()
-        limit = max(1, out.size.height - _OTHER_LINES)
-        statistics = await self._node.statistics.queues(limit, order=self._order)
-        self._clock = await self._node.inspection.clock(0.0)
-        self._queues, self._others = statistics
-        self._read_at = monotonic()
+        limit = min(max(1, out.size.height - _OTHER_LINES), self._node.counted_queues)
+        # With Minutes the answer has the time.
+        page = self._node.act("ListQueueStatistics", Order=self._order, MaxResults=limit, Minutes=1)
+        self._overview = self._node.act("GetOverview", MaxResults=1)
+        self._queues, self._others = records(page)
+        self._clock, self._read_at = page["Clock"], monotonic()
 
-    async def run(self, live: Live, descriptor: int, interval: float) -> None:
+    def run(self, live: Live, descriptor: int, interval: float) -> None:
         """Refresh the statistics every `interval` seconds until a key or a signal ends it.
 
-        The last statistics stay on the screen while the database is unavailable.
+        The last statistics stay on the screen while the node or the database is unavailable.
         """
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        for each in _STOP_SIGNALS:
-            loop.add_signal_handler(each, task.cancel)
-        loop.add_signal_handler(signal.SIGWINCH, self._refresh.set)
-        loop.add_reader(descriptor, self._read_keys, descriptor, task)
-        try:
+        with suppress(KeyboardInterrupt), _signals() as signalled:
             while True:
                 live.update(self._screen(), refresh=True)
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(interval):
-                        await self._refresh.wait()
-                self._refresh.clear()
-                await self._try_to_read()
-        except asyncio.CancelledError:  # Also Ctrl-C.
-            return
-        finally:
-            loop.remove_reader(descriptor)
+                ready, _, _ = select.select([descriptor, signalled], [], [], interval)
+                if signalled in ready:
+                    os.read(signalled, 64)
+                if descriptor in ready and not self._is_continued(descriptor):
+                    return
+                self._try_to_read()
 
-    async def _try_to_read(self) -> None:
+    def _try_to_read(self) -> None:
         try:
-            await self.read()
+            self.read()
         except errors.NeedsOperator as error:
             self._failure = error.message
         except errors.DatabaseReadOnly:
             self._failure = "the database is read-only"
         except errors.ServiceUnavailable:
             self._failure = "the database is unavailable"
+        except RemoteError as error:
+            self._failure = str(error)
         else:
             self._failure = ""
 
-    def _read_keys(self, descriptor: int, task: asyncio.Task[None]) -> None:
+    def _is_continued(self, descriptor: int) -> bool:
+        """Obey the keys that were pressed; return False for the one that quits."""
         try:
             keys = os.read(descriptor, 64)
         except OSError:
             keys = b""
-        if not keys:  # The terminal was closed.
-            task.cancel()
         for key in _SEQUENCE.sub(b"", keys).decode(errors="replace").lower():
             if key == "q":
-                task.cancel()
-            elif key in _ORDERS:
-                self._order = _ORDERS[key]
-                self._refresh.set()
+                return False
+            self._order = _ORDERS.get(key, self._order)
+        return bool(keys)  # None come once the terminal is closed.
 
     def _screen(self) -> Group:
         assert self._others is not None
@@ -116,7 +117,7 @@ class Top:
         return Group(
             self._head(self._others),
             "",
-            statistics_table(self._queues, self._others, self._own),
+            statistics_table(self._queues, self._others),
             "",
             Text(f"by {self._order}    keys: {keys}  q quit", "dim"),
         )
@@ -126,19 +127,53 @@ class Top:
         parts = [
             f"{datetime.fromtimestamp(self._clock, UTC):%H:%M:%S} UTC",
             f"{count(sum(each.queues for each in every))} queues",
-            f"{count(sum(each.messages or 0 for each in every))} messages",
-            f"sent {rate(sum(each.sent_per_minute or 0 for each in every) / 60)}/s",
-            f"received {rate(sum(each.received_per_minute or 0 for each in every) / 60)}/s",
-            f"deleted {rate(sum(each.deleted_per_minute or 0 for each in every) / 60)}/s",
         ]
+        totals = self._totals(every)
+        if totals:
+            parts += [
+                f"{count(totals['Messages'])} messages",
+                *(
+                    f"{name} {rate(totals[f'{name.capitalize()}PerMinute'] / 60)}/s"
+                    for name in ("sent", "received", "deleted")
+                ),
+            ]
         head = Text("  ".join(parts) + "  ", "bold")
         if self._failure:
             age = duration(monotonic() - self._read_at)
             return head.append(f"{self._failure}: statistics of {age} ago", "red")
-        state = self._node.monitor.state
+        state = self._overview.get("Database", {}).get("State")
+        if state is None:
+            return head
         return head.append(
             f"database {state.replace('_', ' ')}", "green" if state == "writable" else "yellow"
         )
+
+    def _totals(self, every: Sequence[QueueStatistics]) -> Mapping[str, float]:
+        """Return the sums of all queues by their names in GetOverview, if they are known."""
+        if every[-1].queues and every[-1].messages is None:
+            totals: Mapping[str, float] = self._overview.get("Totals", {})
+            return totals
+        return {
+            member: sum(getattr(each, name) or 0 for each in every)
+            for member, name in _TOTALS.items()
+        }
+
+
+@contextmanager
+def _signals() -> Iterator[int]:
+    """Yield a file that is readable after a signal; those that quit raise KeyboardInterrupt."""
+    readable, writable = os.pipe()
+    os.set_blocking(writable, False)
+    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
+    try:
+        for each in _STOP_SIGNALS:
+            signal.signal(each, signal.default_int_handler)
+        signal.signal(signal.SIGWINCH, lambda *_: None)
+        yield readable
+    finally:
+        signal.set_wakeup_fd(-1)
+        os.close(readable)
+        os.close(writable)
 
 
 @contextmanager
@@ -156,6 +191,7 @@ def _cbreak(descriptor: int) -> Iterator[None]:
 
 
 @click.command("top")
+@place.reached
 @click.option(
     "--interval",
     type=click.FloatRange(0.5, 3600),
@@ -167,19 +203,20 @@ def _cbreak(descriptor: int) -> Iterator[None]:
 def top(*, interval: float, order: Order) -> None:
     """Show the busiest queues live until q or Ctrl-C.
 
-    The keys n, m, r and d sort by name, messages, rate and dead-lettered messages.
+    Without a place all accounts and regions are shown; by --endpoint, the account of the key and
+    its region. The keys n, m, r and d sort by name, messages, rate and dead-lettered messages.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or out.is_dumb_terminal:
         raise click.ClickException(
             "top needs a terminal: programs can use `skipmq queue stats --json`"
         )
     descriptor = sys.stdin.fileno()
-    with open_node(configuration().settings) as node:
-        screen = Top(node.node, order)
-        node.run(screen.read())
+    with open_source(everywhere=True, seconds=_SECONDS) as node:
+        screen = Top(node, order)
+        screen.read()
         with (
             _cbreak(descriptor),
             silence(),
             Live(console=out, screen=True, auto_refresh=False) as live,
         ):
-            node.run(screen.run(live, descriptor, interval))
+            screen.run(live, descriptor, interval)

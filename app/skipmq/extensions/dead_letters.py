@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import structs
+
 from skipmq.actions import access, checks
 from skipmq.model import QueueName
 from skipmq.node import Node
@@ -29,12 +31,7 @@ async def list_dead_letter_queues(
         "DeadLetterQueues": [shown for row in rows if (shown := _shown(node, call, row))],
         "Matches": len(rows) + others.queues,
         "Redelivering": [
-            {
-                "QueueName": each.name,
-                "Messages": each.messages,
-                "Received": each.received,
-                "Deleted": each.deleted,
-            }
+            structs.replace(each, policy="")
             for each in redelivering
             if _may_read(node, call, each.name, each.policy)
         ],

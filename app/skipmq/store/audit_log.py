@@ -13,19 +13,9 @@ import msgspec
 
 from skipmq import errors
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT
+from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT, columns
 from skipmq.store.flushed import Flushed
 from skipmq.telemetry.logs import log
-
-_RECORD = Statement("select skipmq.record_audit($1)", JSONB, repeatable=False)
-_RECORDS = Search(
-    "select id, recorded_at, account, access_key, claimed, user_arn, action, queue, client, door,"
-    " request_id, outcome, parameters from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7)",
-    TEXT, BIGINT, INTEGER, TEXT, TEXT, TEXT, TEXT,
-)  # fmt: skip
-_INTERVAL = 1.0
-# The records that the buffer holds, and that one statement writes.
-BUFFERED, _BATCH = 500, 100
 
 
 class AuditRecord(NamedTuple):
@@ -48,6 +38,17 @@ class AuditRecord(NamedTuple):
     request_id: str
     outcome: str
     parameters: Any
+
+
+_RECORD = Statement("select skipmq.record_audit($1)", JSONB, repeatable=False)
+_RECORDS = Search(
+    f"select {columns(AuditRecord, user='user_arn')}"
+    " from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7)",
+    TEXT, BIGINT, INTEGER, TEXT, TEXT, TEXT, TEXT,
+)  # fmt: skip
+_INTERVAL = 1.0
+# The records that the buffer holds, and that one statement writes.
+BUFFERED, _BATCH = 500, 100
 
 
 class Audit(Flushed):

@@ -2,19 +2,10 @@
 
 from typing import Any, NamedTuple
 
-from skipmq.database import Database, Search
-from skipmq.database.statement import INTEGER, TEXT
+import msgspec
 
-_DEAD_LETTER_QUEUES = Search(
-    "select name, queue_id, queues, fifo, policy, next_name, messages, oldest, arrived,"
-    " source_count, sources from skipmq.dead_letter_queues($1, $2, $3, $4, $5)",
-    TEXT, TEXT, TEXT, INTEGER, INTEGER,
-)  # fmt: skip
-_REDELIVERING_QUEUES = Search(
-    "select name, policy, received, deleted, messages"
-    " from skipmq.redelivering_queues($1, $2, $3)",
-    TEXT, TEXT, TEXT,
-)  # fmt: skip
+from skipmq.database import Database, Search
+from skipmq.database.statement import INTEGER, TEXT, columns
 
 
 class DeadLetterQueue(NamedTuple):
@@ -38,14 +29,25 @@ class DeadLetterQueue(NamedTuple):
     sources: list[dict[str, Any]] | None
 
 
-class RedeliveringQueue(NamedTuple):
+class RedeliveringQueue(msgspec.Struct, rename="pascal", omit_defaults=True):
     """A queue without dead-letter queue; `received` and `deleted` count the last six hours."""
 
-    name: str
-    policy: str
+    name: str = msgspec.field(name="QueueName")
+    messages: int
     received: int
     deleted: int
-    messages: int
+    policy: str = ""
+
+
+_DEAD_LETTER_QUEUES = Search(
+    f"select {columns(DeadLetterQueue, id='queue_id')}"
+    " from skipmq.dead_letter_queues($1, $2, $3, $4, $5)",
+    TEXT, TEXT, TEXT, INTEGER, INTEGER,
+)  # fmt: skip
+_REDELIVERING_QUEUES = Search(
+    f"select {columns(RedeliveringQueue)} from skipmq.redelivering_queues($1, $2, $3)",
+    TEXT, TEXT, TEXT,
+)  # fmt: skip
 
 
 class DeadLetters:

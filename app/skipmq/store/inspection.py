@@ -5,7 +5,17 @@ from typing import Any
 
 from skipmq import limits
 from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, BIGINTS, INTEGER, JSONB, TEXT, TIME, UUID, UUIDS
+from skipmq.database.statement import (
+    BIGINT,
+    BIGINTS,
+    INTEGER,
+    JSONB,
+    TEXT,
+    TIME,
+    UUID,
+    UUIDS,
+    columns,
+)
 from skipmq.delivery import Budget
 from skipmq.model import (
     MessageFailures,
@@ -17,17 +27,16 @@ from skipmq.model import (
     SearchedMessages,
 )
 
-_PEEKED = (
-    "select place, id, state, extract(epoch from visible_in)::float8, message_id::text, body,"
-    " attributes, approximate_receive_count, sent_at, first_received_at, group_id, sender,"
-    " trace_header, dead_letter_source, sequence_number, deduplication_id"
+_ID = "message_id::text"
+_PEEKED = columns(
+    PeekedMessage, visible_in="extract(epoch from visible_in)::float8", message_id=_ID
 )
 _PEEK = Search(
-    f"{_PEEKED} from skipmq.peek_messages($1, $2, $3, $4, $5)",
+    f"select {_PEEKED} from skipmq.peek_messages($1, $2, $3, $4, $5)",
     BIGINT, TEXT, INTEGER, TEXT, BIGINT,
 )  # fmt: skip
 _PICKED = Search(
-    f"{_PEEKED} from skipmq.picked_messages($1, $2, $3, $4)", BIGINT, BIGINTS, UUIDS, BIGINT
+    f"select {_PEEKED} from skipmq.picked_messages($1, $2, $3, $4)", BIGINT, BIGINTS, UUIDS, BIGINT
 )
 _RANK = Search(
     "select id, message_id::text from skipmq.rank_messages($1, $2, $3)", BIGINT, TEXT, TEXT
@@ -45,8 +54,7 @@ _DELETE = Statement(
     BIGINT, BIGINTS, UUIDS,
 )  # fmt: skip
 _NEWEST = Search(
-    "select id, came_at, state, message_id::text, group_id, characters, body"
-    " from skipmq.newest_messages($1, $2, $3, $4)",
+    f"select {columns(NewMessage, message_id=_ID)} from skipmq.newest_messages($1, $2, $3, $4)",
     BIGINT, TIME, INTEGER, INTEGER,
 )  # fmt: skip
 _SEARCH = Search(
@@ -58,8 +66,7 @@ _RECORD_FAILURE = Statement(
     "select skipmq.record_failure($1, $2, $3, $4, $5)", BIGINT, BIGINT, INTEGER, UUID, TEXT
 )
 _FAILURES = Search(
-    "select kind, source, source_exists, messages, oldest, newest"
-    " from skipmq.message_failures($1, $2)",
+    f"select {columns(MessageFailures)} from skipmq.message_failures($1, $2)",
     BIGINT, INTEGER,
 )  # fmt: skip
 _CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")

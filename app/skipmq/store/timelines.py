@@ -3,21 +3,7 @@
 from typing import NamedTuple
 
 from skipmq.database import Database, Search
-from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID
-
-_LIVE = Search(
-    "select id, account, region, name, policy, state, state_at, sent_at, first_received_at,"
-    " receives, dead_letter_source, is_whole, failure from skipmq.find_message($1, $2, $3)",
-    BIGINT, UUID, BIGINT,
-)  # fmt: skip
-_SETTLED = Search(
-    "select id, account, region, name, policy, outcome, sent_at, first_received_at, settled_at,"
-    " receives, node, place from skipmq.find_settled($1, $2, $3, $4)",
-    UUID, TIME, TEXT, INTEGER,
-)  # fmt: skip
-
-# Blocks of 8 KiB that one search of the history reads at most.
-BLOCKS = 8_192
+from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID, columns
 
 
 class LiveMessage(NamedTuple):
@@ -61,6 +47,19 @@ class SettledMessage(NamedTuple):
     receives: int
     node: str | None
     place: str | None
+
+
+_LIVE = Search(
+    f"select {columns(LiveMessage, queue='name')} from skipmq.find_message($1, $2, $3)",
+    BIGINT, UUID, BIGINT,
+)  # fmt: skip
+_SETTLED = Search(
+    f"select {columns(SettledMessage, queue='name')} from skipmq.find_settled($1, $2, $3, $4)",
+    UUID, TIME, TEXT, INTEGER,
+)  # fmt: skip
+
+# Blocks of 8 KiB that one search of the history reads at most.
+BLOCKS = 8_192
 
 
 class Timelines:

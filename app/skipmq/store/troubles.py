@@ -4,13 +4,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from skipmq.database import Database, Search
-from skipmq.database.statement import INTEGER, TEXT
-
-_TROUBLES = Search(
-    "select rank, trouble, queue, policy, seconds, messages, dead_letter_queue, reason"
-    " from skipmq.queue_troubles($1, $2, $3, $4)",
-    TEXT, TEXT, INTEGER, TEXT,
-)  # fmt: skip
+from skipmq.database.statement import INTEGER, TEXT, columns
 
 
 class QueueTrouble(NamedTuple):
@@ -23,6 +17,12 @@ class QueueTrouble(NamedTuple):
     messages: int
     dead_letter_queue: str | None
     reason: str | None
+
+
+_TROUBLES = Search(
+    f"select rank, {columns(QueueTrouble)} from skipmq.queue_troubles($1, $2, $3, $4)",
+    TEXT, TEXT, INTEGER, TEXT,
+)  # fmt: skip
 
 
 class Troubles:

@@ -13,7 +13,7 @@ from skipmq.cli.consent import ask, described, yes_option
 from skipmq.cli.output import printing_json
 from skipmq.cli.plain import plain
 from skipmq.cli.queue.attributes import checked
-from skipmq.cli.queue.stats import count, duration
+from skipmq.cli.queue.stats import count, duration, statistics
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
 from skipmq.queue_attributes import OURS
@@ -53,10 +53,7 @@ def queue_list(prefix: str, *, names: bool) -> tuple[Any, Any]:
             urls = node.act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
             found = [url.rsplit("/", 1)[1] for url in urls]
             return found, "\n".join(found) or _none(prefix)
-        account, region = node.own
-        queues, others = node.statistics(
-            limits.LIST_RESULTS, account=account, region=region, search=prefix
-        )
+        queues, others = statistics(node, limits.LIST_RESULTS, Search=prefix or None)
     if others.queues:
         click.echo(visible(f"these are the first {len(queues):,}: name a longer PREFIX"), err=True)
     shown = [each for each in queues if str(each.queue).startswith(prefix)]

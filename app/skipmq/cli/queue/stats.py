@@ -1,11 +1,13 @@
 """The `queue stats` command and its table."""
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil
 from typing import Any, get_args
 
 import click
+import msgspec
 from msgspec import structs
 from rich.console import Group
 from rich.table import Table
@@ -13,8 +15,9 @@ from rich.text import Text
 
 from skipmq.cli import place
 from skipmq.cli.completion import queue_names
+from skipmq.cli.environment import configuration
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.cli.source import Activity, open_source
+from skipmq.cli.source import Source, open_source
 from skipmq.cli.tables import Column, table
 from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.store.statistics import Order
@@ -69,6 +72,8 @@ _RATES = {
     "received_per_minute": "receive_rate",
     "deleted_per_minute": "delete_rate",
 }
+# What an answer does not have is None.
+_UNKNOWN = dict.fromkeys(QueueStatistics.__struct_encode_fields__)
 _COLUMNS = (
     Column("queue"),
     Column("visible", 1, is_number=True),
@@ -82,22 +87,62 @@ _COLUMNS = (
 )
 
 
-def statistics_table(
-    queues: Sequence[QueueStatistics],
-    others: QueueStatistics,
-    own: tuple[str | None, str | None],
-) -> Table:
+def statistics(
+    node: Source, limit: int, **asked: Any
+) -> tuple[list[QueueStatistics], QueueStatistics]:
+    """Return the statistics of up to `limit` queues, and the sum of the others."""
+    found: list[QueueStatistics] = []
+    for page in _pages(node, limit, **asked):
+        queues, others = records(page, len(found))
+        found += queues
+    return found, others
+
+
+def records(
+    page: Mapping[str, Any], offset: int = 0
+) -> tuple[list[QueueStatistics], QueueStatistics]:
+    """Return the queues of an answer, and the sum of the others.
+
+    Of a node that is called over HTTP the sum has their number only.
+    """
+    queues = [*map(_record, page["Queues"])]
+    number = max(page["Matches"] - offset - len(queues), 0)
+    return queues, _record(page.get("Others", {"Queues": number}))
+
+
+def _pages(node: Source, limit: int, **asked: Any) -> Iterator[dict[str, Any]]:
+    offset = 0
+    while True:
+        most = min(limit - offset, node.counted_queues)
+        page = node.act("ListQueueStatistics", Offset=offset, MaxResults=most, **asked)
+        yield page
+        offset += len(page["Queues"])
+        if not page["Queues"] or offset >= min(limit, page["Matches"]):
+            return
+
+
+def _record(shown: Mapping[str, Any]) -> QueueStatistics:
+    found = msgspec.convert({**_UNKNOWN, "Queues": 1, **shown}, QueueStatistics)
+    counts = (found.visible, found.in_flight, found.delayed)
+    if found.messages is None and None not in counts:
+        found.messages = sum(filter(None, counts))
+    return found
+
+
+def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics) -> Table:
     """Return the table of queues; its last row sums up the other queues, if any.
 
-    Those of the account and region `own` are shown by name alone.
+    Those of the settings' account and region are shown by name alone.
     """
+    settings = configuration().settings
+    own = (settings.account, settings.region)
     sums: list[str] = []
     if others.queues:
         name = f"{count(others.queues)} others"
         if others.messages is not None:
             name += f", {count(others.messages)} messages"
         sums = [name, *_cells(others)]
-    return table(_COLUMNS, ([name_in(each, own), *_cells(each)] for each in queues), last=sums)
+    return table(_COLUMNS, ([_name(each, own), *_cells(each)] for each in queues), last=sums)
 
 
 def _cells(each: QueueStatistics) -> list[str]:
@@ -106,9 +151,9 @@ def _cells(each: QueueStatistics) -> list[str]:
     return [*counts, duration(each.oldest), *rates, count(each.dead_lettered)]
 
 
-def name_in(each: QueueStatistics, own: tuple[str | None, str | None]) -> str:
+def _name(each: QueueStatistics, own: tuple[str, str]) -> str:
     """Return the name of a queue, with its account and region if they are others than `own`."""
-    is_own = (each.account, each.region) == own
+    is_own = each.account is None or (each.account, each.region) == own
     return f"{each.queue}" if is_own else f"{each.queue} ({each.account}, {each.region})"
 
 
@@ -141,27 +186,26 @@ def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tupl
     key and its region. Rates are messages per second over the last one to two minutes. Statistics
     are up to a second old.
     """
-    with open_source() as node:
+    with open_source(everywhere=name is None) as node:
         if name is not None:
-            return _shown(node.activity(name, _MINUTES))
-        where = place.given(click.get_current_context())
-        own = node.own
-        queues, others = node.statistics(
-            limit,
-            account=where.get("account"),
-            region=where.get("region"),
-            search=search,
-            order=order,
-        )
+            return _activity(node, name)
+        queues, others = statistics(node, limit, Search=search or None, Order=order)
     sums = {key: value for key, value in _plain(others).items() if value is not None}
     result = {"queues": [*map(_plain, queues)], "others": sums}
-    shown = statistics_table(queues, others, own) if queues else "no matching queues"
+    shown = statistics_table(queues, others) if queues else "no matching queues"
     return result, shown
 
 
-def _shown(activity: Activity) -> tuple[Any, Any]:
-    queue, minutes, now = activity
-    result = _plain(queue)
+def _activity(node: Source, name: str) -> tuple[Any, Any]:
+    """Return the statistics of a queue, and what happened in it in the last minutes."""
+    found = node.act("GetQueueActivity", QueueUrl=name, Minutes=_MINUTES, Times=False)
+    minutes = msgspec.convert(found["Minutes"], list[QueueMinute])
+    pages = _pages(node, sys.maxsize, Search=name)
+    named = (each for page in pages for each in page["Queues"] if each["QueueName"] == name)
+    queue = next(named, None)
+    if queue is None:
+        raise click.ClickException(f"queue {name} is not listed")
+    result = _plain(_record(queue))
     table = Table("statistic", "value", box=None, pad_edge=False)
     for field, value in result.items():
         if field not in ("id", "queues"):
@@ -170,7 +214,7 @@ def _shown(activity: Activity) -> tuple[Any, Any]:
     result["minutes"] = [
         structs.asdict(each) | {"minute": shown_time(each.minute)} for each in minutes
     ]
-    return result, Group(table, "", *_minutes(minutes, now))
+    return result, Group(table, "", *_minutes(minutes, found["Clock"]))
 
 
 def _plain(each: QueueStatistics) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The `queue tail` command."""
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from time import sleep
 from typing import Any
@@ -10,10 +11,13 @@ from rich.text import Text
 
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import out
-from skipmq.cli.source import Arrival, open_source
+from skipmq.cli.source import Source, open_source
+from skipmq.limits import PEEKED
 from skipmq.terminal import visible
 
 _POLL_INTERVAL = 0.5
+# The longest time in microseconds from the send of a message to its commit.
+_OVERLAP = 5_000_000
 
 
 @click.command("tail")
@@ -22,37 +26,79 @@ _POLL_INTERVAL = 0.5
 def queue_tail(*, name: str, as_json: bool) -> None:
     """Print messages as they arrive in the queue NAME until Ctrl-C, without receiving them.
 
-    It polls twice a second and misses messages that are received and deleted within that time. By
-    --endpoint bodies are cut after 2,048 characters.
+    It polls twice a second and misses messages that are received and deleted within that time, and
+    all but the newest 100 of those that arrive in it.
     """
     with open_source() as node:
-        tail = node.follow(name)
+        arrivals = _Arrivals(node, name)
         click.echo(visible(f"following {name}; Ctrl-C stops"), err=True)
         try:
             while True:
-                for message in tail.new():
+                for message in arrivals.new():
                     _print(message, as_json=as_json)
                 sleep(_POLL_INTERVAL)
         except KeyboardInterrupt:
             return
 
 
-def _print(message: Arrival, *, as_json: bool) -> None:
-    sent = datetime.fromtimestamp(message.at / 1e6, UTC)
+class _Arrivals:
+    """The messages that arrive in a queue, as PeekNewestMessages returns them."""
+
+    def __init__(self, node: Source, name: str) -> None:
+        self._node, self._name = node, name
+        # The database's time in microseconds since 1970.
+        self._clock, messages = self._newest(None)
+        self._seen = {message["MessageId"] for message in messages}
+
+    def new(self) -> Iterator[dict[str, Any]]:
+        """Yield the messages that arrived since the last call, in the order of arrival.
+
+        Of more than an answer has, it says that there are others.
+        """
+        self._clock, messages = self._newest(max(self._clock - _OVERLAP, 0))
+        new = [each for each in messages if each["MessageId"] not in self._seen]
+        if len(new) == PEEKED:
+            click.echo(
+                visible(f"more than {PEEKED} messages at once: these are the newest"), err=True
+            )
+        self._seen.update(each["MessageId"] for each in new)
+        return map(self._whole, reversed(new))
+
+    def _newest(self, since: int | None) -> tuple[int, list[dict[str, Any]]]:
+        found = self._node.act(
+            "PeekNewestMessages", QueueUrl=self._name, Since=since, MaxResults=PEEKED
+        )
+        return found["Clock"], found["Messages"]
+
+    def _whole(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Return a message with its whole body, unless it was settled meanwhile."""
+        if len(message["Body"]) < message["Characters"]:
+            references = [message["MessageReference"]]
+            found = self._node.act(
+                "PeekMessages", QueueUrl=self._name, MessageReferences=references
+            )["Messages"]
+            if found:
+                message["Body"] = found[0]["Body"]
+        return message
+
+
+def _print(message: dict[str, Any], *, as_json: bool) -> None:
+    sent, body = datetime.fromtimestamp(message["CameAt"] / 1e6, UTC), message["Body"]
+    group, cut = message.get("MessageGroupId"), message["Characters"] - len(body)
     if as_json:
         shown: dict[str, Any] = {
             "sent": sent.isoformat(timespec="milliseconds"),
-            "message_id": message.message_id,
-            "state": message.state,
-            "group": message.group_id,
-            "body": message.body,
+            "message_id": message["MessageId"],
+            "state": message["State"],
+            "group": group,
+            "body": body,
         }
-        if message.cut:
-            shown["characters_cut"] = message.cut
+        if cut > 0:
+            shown["characters_cut"] = cut
         click.echo(json.dumps(shown))
         return
-    line = Text(f"{sent:%H:%M:%S}  {message.message_id}  ", no_wrap=True)
-    if message.group_id:
-        line.append(f"{message.group_id}  ", "cyan")
-    line.append(" ".join(message.body.split()) + ("…" if message.cut else ""))
+    line = Text(f"{sent:%H:%M:%S}  {message['MessageId']}  ", no_wrap=True)
+    if group:
+        line.append(f"{group}  ", "cyan")
+    line.append(" ".join(body.split()) + ("…" if cut > 0 else ""))
     out.print(line, overflow="ellipsis", no_wrap=True)

@@ -77,8 +77,9 @@ test-wsgi: $(VENV)/.dev ## Run what differs behind a WSGI server
 	@mkdir -p .cache && rm -f .cache/wavering
 	$(GATE) -n 2 $(WSGI) --door wsgi
 
-# Pytest compiles the tests: once, and not in each worker at the same time.
+# Once, and not in each worker at the same time, or in each process of those that write no bytecode.
 compiled: $(VENV)/.dev
+	@$(BIN)/python -m compileall -q app/skipmq deploy
 	@$(BIN)/pytest --collect-only -q >/dev/null
 
 coverage: ## Run all tests that the gate runs, and print which code and branches they reach

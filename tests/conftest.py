@@ -34,6 +34,11 @@ settings.load_profile("patient")
 
 # Folders whose tests share what is dear, or would take each other's processors: a worker has them.
 TOGETHER = {"analytics": "analytics", "cluster": "clusters", "deploy": "clusters"}
+# Files of such a folder that need none of what is dear there: each goes to any worker.
+APART = {
+    *("test_marks.py", "test_numbers.py", "test_page.py", "test_page_in_browser.py"),
+    "test_socket_proxy.py",
+}
 # What takes longest begins first, so that no worker is left alone with it.
 FIRST = (
     *("analytics", "cluster", "deploy", "docs", "django", "testing", "clients", "client"),
@@ -53,8 +58,8 @@ class _ByFile(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        return TOGETHER.get(PurePosixPath(file).parent.name, file)
+        file = PurePosixPath(nodeid.partition("::")[0])
+        return str(file) if file.name in APART else TOGETHER.get(file.parent.name, str(file))
 
 
 @pytest.hookimpl(optionalhook=True)

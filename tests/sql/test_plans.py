@@ -7,9 +7,10 @@ has filled.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import psycopg
 import pytest
 
-from support.postgres import Connection
+from support.postgres import Connection, Databases
 from support.sql import Queue, number, receipts
 
 pytestmark = pytest.mark.every_server
@@ -46,14 +47,34 @@ def refilled(queue: Queue) -> None:
 
 
 def large(queue: Queue) -> None:
-    """Fill the table, with other queues' messages around."""
-    for other in (queue.id, queue.id + 1, queue.id + 2):
-        queue.connection.execute(FILL.format(queue=other, rows=ROWS // 3))
-    queue.connection.execute("analyze skipmq.message")
+    """Leave the table as it is in a copy of the database `full`."""
+    assert number(queue.connection, "select count(*) from skipmq.message") >= ROWS // 3 * 3
 
 
 States = pytest.mark.parametrize("state", [empty, vacuumed_empty, refilled, large])
 State = Callable[[Queue], None]
+
+
+@pytest.fixture(scope="module")
+def full(databases: Databases) -> Iterator[str]:
+    """Give a database whose table is full, with other queues' messages around."""
+    url = databases.migrated()
+    with psycopg.connect(url, autocommit=True) as owner:
+        queue = Queue(owner)
+        for other in (queue.id, queue.id + 1, queue.id + 2):
+            owner.execute(FILL.format(queue=other, rows=ROWS // 3).encode())
+        owner.execute("analyze skipmq.message")
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest, databases: Databases) -> Iterator[str]:
+    """Give a fresh database, or a copy of a full one to a test of a large table."""
+    is_large = request.node.callspec.params.get("state") is large
+    url = databases.copy(request.getfixturevalue("full")) if is_large else databases.migrated()
+    yield url
+    databases.drop(url)
 
 
 @contextmanager

@@ -230,7 +230,8 @@ class Browser:
             ".map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`)),"
             " (error) => done([String(error)]))"
         )
-        self.run(axe)
+        if not self.run("return 'axe' in window"):
+            self.run(axe)
         found: list[str] = self.driver.execute_async_script(script, rules)
         return found
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,6 +17,9 @@ else:
     from typing import TypeVar
 
     T_co = TypeVar("T_co", covariant=True)
+
+# Of an action: its struct; of some of our own, the members; None if it has none.
+Result: TypeAlias = msgspec.Struct | dict[str, Any] | None
 
 _UNIDENTIFIED = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")

@@ -66,9 +66,12 @@ def location(name: str, shape: Shape) -> str:
 @cache
 def structure(struct: type[Struct]) -> Structure:
     """Return the structure that a class declares."""
-    fields = structs.fields(struct)
+    last: tuple[str, ...] = getattr(struct, "xml_order", ())
+    fields = sorted(
+        structs.fields(struct), key=lambda f: last.index(f.name) if f.name in last else -1
+    )
     members = {each.name: _shape(inspect.type_info(each.type)) for each in fields}
-    required = {each.name for each in fields if each.required}
+    required = {each.name for each in fields if each.required or each.default_factory is list}
     if issubclass(struct, requests.QueueParameters):
         required.add("QueueUrl")
     return Structure(members, frozenset(required), struct)

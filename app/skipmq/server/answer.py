@@ -4,7 +4,6 @@ import asyncio
 import re
 from functools import lru_cache, partial
 from time import monotonic
-from typing import Any
 
 import msgspec
 
@@ -12,7 +11,7 @@ from skipmq import auth, errors, limits, protocol
 from skipmq.database import DatabaseError, monitor
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, Response
+from skipmq.protocol import Call, Request, Response, Result
 from skipmq.server import request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
@@ -105,7 +104,7 @@ class Broker:
         node = self.node
         span = None if node.tracing is None else request_trace.begin(node.tracing, request)
         call: Call | None = None
-        result: dict[str, Any] | None = None
+        result: Result = None
         failure: errors.SqsError | None = None
         try:
             with self.admission:
@@ -177,7 +176,7 @@ class Broker:
                 log.exception("cannot read the statistics of queues")
             return [], None
 
-    async def act(self, call: Call) -> dict[str, Any] | None:
+    async def act(self, call: Call) -> Result:
         """Run a call of the console with authorisation, limits and logging; return its result.
 
         Raises an errors.SqsError.

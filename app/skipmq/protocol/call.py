@@ -25,7 +25,7 @@ _UNIDENTIFIED = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
-class Headers(Protocol):
+class RequestHeaders(Protocol):
     """Headers by name in lower case, of any server."""
 
     def get(self, name: str, /) -> str | None:
@@ -50,7 +50,7 @@ class Request(msgspec.Struct, eq=False):
 
     method: str
     path: str
-    headers: Headers
+    headers: RequestHeaders
     query: str
     body: bytes
     base_url: str

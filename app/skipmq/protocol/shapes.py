@@ -48,7 +48,7 @@ class Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ActionShape:
     """The input and output of an action; some have no output."""
 
     input: Structure
@@ -90,8 +90,8 @@ def required_members(shape: Shape) -> Iterator[str]:
             yield from required_members(shape.value)
 
 
-def _action(request: type[Struct], answer: type[Struct] | None = None) -> Action:
-    return Action(structure(request), None if answer is None else structure(answer))
+def _action(request: type[Struct], answer: type[Struct] | None = None) -> ActionShape:
+    return ActionShape(structure(request), None if answer is None else structure(answer))
 
 
 def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - one for each kind.
@@ -120,7 +120,7 @@ _SCALARS = {
     inspect.BytesType: Scalar("blob"),
 }
 
-ACTIONS: Mapping[str, Action] = {
+ACTIONS: Mapping[str, ActionShape] = {
     "AddPermission": _action(requests.AddPermission),
     "CancelMessageMoveTask": _action(
         requests.CancelMessageMoveTask, answers.CancelMessageMoveTaskResult

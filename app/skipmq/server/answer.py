@@ -16,7 +16,7 @@ from skipmq.server import request_trace
 from skipmq.server.admission import Admission
 from skipmq.server.browsers import Browsers
 from skipmq.server.dispatch import EVERY, perform
-from skipmq.server.proxies import Headers, Proxies, address
+from skipmq.server.proxies import ForwardingHeaders, Proxies, address
 from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog
 from skipmq.telemetry.logs import log
@@ -247,7 +247,7 @@ class Broker:
         for name in {need.queue.arn for need in call.needs or ()}:
             queue_rate.take(name)
 
-    def origin(self, peer: str, scheme: str, headers: Headers) -> Origin:
+    def origin(self, peer: str, scheme: str, headers: ForwardingHeaders) -> Origin:
         """Return where a request is from; headers of forwarding count if `peer` is trusted."""
         get, proxies = headers.get, self._proxies
         host, site, page = get("host"), get("sec-fetch-site"), get("origin")

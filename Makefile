@@ -20,7 +20,6 @@ DBT := .cache/clients/dbt/.installed
 AIRFLOW := .cache/clients/airflow/.installed
 DAGSTER := .cache/clients/dagster/.installed
 ICEBERG := .cache/clients/iceberg/.installed
-OPENLINEAGE := .cache/clients/openlineage/.installed
 AWSCLI := .cache/clients/awscli/.installed
 RUNNERS := .cache/clients/runners/.installed
 JAVASCRIPT := tests/clients/javascript/node_modules/.installed
@@ -34,11 +33,12 @@ ELASTICMQ := tests/bench/elasticmq/target/.installed
 WORKERS := -n 3
 # What has the tools of lint.
 CHECKER := $(VENV)/.check
-# What the WSGI server itself answers, and what takes long and does not depend on the door.
-WSGI_SKIPS := --ignore tests/http/test_wire_http.py --ignore tests/http/test_wire_fuzz.py \
-  --ignore tests/http/test_state_machine.py --ignore tests/http/test_sql_and_http.py \
-  --ignore tests/http/test_fifo_locks.py --ignore tests/http/test_conformance_in_flight.py
-WSGI_CONSOLE := tests/console/test_rights.py tests/console/test_sign_in.py
+# Behind gunicorn: what the Flask application and its start add to the broker, which is the same behind
+# either door. Forms, paths, headers and bodies; refusals; signatures; messages, moves by its janitor,
+# figures by its heartbeat; the console's sign-in.
+WSGI := $(addprefix tests/http/test_,conformance_addresses.py conformance_messages.py \
+  conformance_moves.py wire.py wire_query.py signatures.py browsers.py consumers.py overview.py) \
+  $(addprefix tests/console/test_,rights.py sign_in.py)
 # pytest, but a test that wavers does not fail it. The file has what wavered in the runs of one gate.
 GATE := $(BIN)/python .ci/gate.py .cache/wavering
 BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
@@ -46,7 +46,7 @@ BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 # the package again, a third of what a command costs; and each worker would compile all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run cluster test test-all coverage test-unit lint format hooks docs packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
+.PHONY: help run cluster test test-all test-wsgi compiled coverage test-unit lint format hooks docs packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,21 +58,28 @@ cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OP
 	@.ci/packages cluster
 	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 
-# Installs wait for the network and compile on one processor each: several at a time. Lint comes with
-# them when the environment is whole.
+# Installs wait for the network and compile on one processor each: several at a time.
 SET_UP := $(MAKE) --no-print-directory --jobs 4 CHECKER=$(VENV)/.dev $(VENV)/.dev clients
+# Together, as none takes both processors for long.
+BEFORE := $(MAKE) --no-print-directory --jobs 3 CHECKER=$(VENV)/.dev lint test-wsgi compiled
 
 test: ## Lint, type-check and run all tests that the gate runs
-	@$(SET_UP) lint
-	@mkdir -p .cache && rm -f .cache/wavering
-	$(GATE) $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
+	@$(SET_UP)
+	@$(BEFORE)
 	$(GATE) $(WORKERS)
 
 test-all: ## The same with the slow tests
-	@$(SET_UP) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG) lint
-	@mkdir -p .cache && rm -f .cache/wavering
-	$(GATE) $(WORKERS) tests/http $(WSGI_CONSOLE) --door wsgi $(WSGI_SKIPS)
+	@$(SET_UP) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG)
+	@$(BEFORE)
 	$(GATE) $(WORKERS) -m "slow or not slow"
+
+test-wsgi: $(VENV)/.dev ## Run what differs behind a WSGI server
+	@mkdir -p .cache && rm -f .cache/wavering
+	$(GATE) -n 2 $(WSGI) --door wsgi
+
+# Pytest compiles the tests: once, and not in each worker at the same time.
+compiled: $(VENV)/.dev
+	@$(BIN)/pytest --collect-only -q >/dev/null
 
 coverage: ## Run all tests that the gate runs, and print which code and branches they reach
 	@$(SET_UP)
@@ -110,7 +117,7 @@ docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: packages $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(OPENLINEAGE) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
+clients: packages $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))

@@ -1,12 +1,14 @@
 """Runs pytest for the gate, which one wavering test cannot refuse: `gate.py FILE [OPTION|TEST]...`.
 
 A test that fails is run again alone, twice, each in a process of its own. FILE has what wavered in
-earlier runs of the same gate, a line each, and gets the lines of this one.
+earlier runs of the same gate, a line each, and gets the lines of this one. The seconds that the
+tests of each folder took are printed at the end.
 """
 
 import re
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,15 +28,21 @@ class Gate:
         self.lines = noted.read_text(encoding="utf-8").splitlines() if noted.exists() else []
         self._noted = noted
         self._finished: set[str] = set()
+        # How many seconds the tests of a folder took, of all workers together.
+        self._seconds: Counter[str] = Counter()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note that a test was run."""
+        """Note that a test was run, and how long it took."""
         self._finished.add(report.nodeid)
+        self._seconds[report.nodeid.partition("::")[0].rpartition("/")[0]] += report.duration
 
     def pytest_terminal_summary(
         self, terminalreporter: Any, exitstatus: int, config: pytest.Config
     ) -> None:
         """Run again what failed, when all tests have run and their workers have stopped."""
+        terminalreporter.section("seconds by folder")
+        for folder, seconds in self._seconds.most_common():
+            terminalreporter.write_line(f"{seconds:8.1f} {folder}")
         stats = terminalreporter.stats
         reports = [*stats.get("failed", ()), *stats.get("error", ())]
         if exitstatus != pytest.ExitCode.TESTS_FAILED or not reports:

@@ -53,10 +53,10 @@ class ReleaseError(Exception):
 
 def version(root: Path) -> str:
     """Return the version of a tree."""
-    text = (root / "app" / "skipmq" / "__init__.py").read_text(encoding="utf-8")
-    found = re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)
+    text = (root / "app" / "skipmq" / "release.py").read_text(encoding="utf-8")
+    found = re.search(r'^VERSION = "(.+)"$', text, re.MULTILINE)
     if found is None:
-        raise ReleaseError("app/skipmq/__init__.py has no __version__")
+        raise ReleaseError("app/skipmq/release.py has no VERSION")
     return found[1]
 
 
@@ -72,7 +72,7 @@ def obstacles(root: Path) -> list[str]:
         entry = f"## [{tag}] - YYYY-MM-DD"
         found.append(f"CHANGELOG.md has no entry of {tag}: head what is unreleased by {entry}")
     if _run("git", "tag", "--list", tag, cwd=root):
-        found.append(f"the tag {tag} exists: raise __version__ in app/skipmq/__init__.py")
+        found.append(f"the tag {tag} exists: raise VERSION in app/skipmq/release.py")
     if not (root / FROZEN).exists():
         found.append("the first migration is not written down: make freeze, and commit its file")
     return found

@@ -1,7 +1,8 @@
 """SkipMQ: an Amazon-SQS-compatible message broker on one PostgreSQL table."""
 
-from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from skipmq import release  # First, since it notes the time.
 
 if TYPE_CHECKING:
     from skipmq.client import App as App
@@ -11,10 +12,7 @@ if TYPE_CHECKING:
     from skipmq.client import Queue as Queue
     from skipmq.client import Retry as Retry
 
-# Set first, so that start-up time includes all other imports.
-STARTED = monotonic()
-
-__version__ = "0.1.0"
+__version__ = release.VERSION
 
 # What of the client is imported when it is used.
 _CLIENT = ("App", "Context", "DeadLetter", "Discard", "Queue", "Retry")

@@ -12,7 +12,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 PATIENCE = 40
-_SIGNED = 1_000
+# More than a node remembers lines of heads: of a client's, no two requests have the same signature.
+_SIGNED = 2_000
 _AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/sqs/aws4_request,"
     " SignedHeaders=host, Signature=0"

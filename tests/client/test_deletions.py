@@ -13,8 +13,8 @@ import pytest
 from skipmq import App, Queue
 from skipmq.client import ClientError
 from skipmq.client.database import Database
-from skipmq.client.deletions import Deletions
 from skipmq.client.message import Message
+from skipmq.client.settling import Deletions
 from support.applications import Applications, receive
 from support.consumers import each_kind, send
 from support.http import eventually

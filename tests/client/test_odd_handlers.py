@@ -1,6 +1,7 @@
 """Handlers that are not what they seem, errors that are odd, claims that others have taken over."""
 
 import functools
+import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 
@@ -132,3 +133,26 @@ def test_late_worker_does_not_show_what_another_has_received(
     ((_, count, seconds, _),) = hidden(owner)
     assert count == 2
     assert seconds > 500
+
+
+def test_transaction_whose_deadline_cannot_be_watched_is_rolled_back_and_retried(
+    app: App, sender: Connection, owner: Connection
+) -> None:
+    calls = []
+
+    @app.consumer(ORDERS, retry=Retry.backoff(0, most=0))
+    def handle(body: str, context: Context) -> None:
+        calls.append(body)
+        with context.transaction() as tx:
+            tx.execute(BOUGHT, (body,))
+            # No address space holds such a stack: the next thread does not start.
+            threading.stack_size(1 << 46 if len(calls) == 1 else 0)
+
+    send(sender, ORDERS, "tea")
+
+    try:
+        assert app.run(once=True) == Counter(retried=1, done=1)
+    finally:
+        threading.stack_size(0)
+    assert calls == ["tea", "tea"]
+    assert bought(owner) == ["tea"]

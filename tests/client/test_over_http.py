@@ -10,10 +10,10 @@ import pytest
 
 from skipmq import App, Context, DeadLetter, Discard, Queue, Retry
 from skipmq.client import ClientError
-from skipmq.client.deletions import Deletions
 from skipmq.client.http import RefusedError
 from skipmq.client.message import Message
 from skipmq.client.service import Service
+from skipmq.client.settling import Deletions
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Connection, Databases, as_node

@@ -9,7 +9,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from skipmq import App, Queue
-from skipmq.client import runner
+from skipmq.client import claiming
 from support.applications import applications_of
 from support.http import NodeProcess, client, eventually
 from support.postgres import Databases, as_node
@@ -62,7 +62,7 @@ async def test_message_that_is_sent_at_a_node_wakes_a_worker(
     node: NodeProcess, shop: str, account: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for pause in ("_POLL_SOON", "_POLL_SECONDS"):
-        monkeypatch.setattr(runner, pause, 3_600.0)
+        monkeypatch.setattr(claiming, pause, 3_600.0)
     sqs = client(node.url, key=account)
     url = sqs.get_queue_url(QueueName="orders")["QueueUrl"]
     of_account = make_conninfo(shop, options=f"-c skipmq.account={account}")

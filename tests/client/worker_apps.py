@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 
 from skipmq import App, Context, Queue, Retry
-from skipmq.client import runner
+from skipmq.client import claiming
 
 ORDERS = Queue("orders", dict)
 GROUPS = Queue("orders.fifo", dict)
 EFFECT = "insert into public.effect (queue, name) values (%s, %s)"
 ELSEWHERE = "insert into public.elsewhere (queue, name) values (%s, %s)"
 
-QUICK = runner._QUICK_SECONDS  # noqa: SLF001 - as below.
+QUICK = claiming._QUICK_SECONDS  # noqa: SLF001 - as below.
 
 effects = App()
 gated = App()
@@ -79,7 +79,7 @@ def wait_in_a_statement(body: dict[str, Any], context: Context) -> None:
 def wait_at_last(body: dict[str, Any], context: Context) -> None:
     """Be quick until message 60, and then wait until the file that the body names is gone."""
     # On a machine that stands still now and then, too.
-    runner._QUICK_SECONDS = 1_000 * QUICK  # noqa: SLF001 - a matter of the machine.
+    claiming._QUICK_SECONDS = 1_000 * QUICK  # noqa: SLF001 - a matter of the machine.
     with context.transaction() as tx:
         tx.execute(EFFECT, ("orders", "done"))
     while next(_handled) >= 60 and Path(body["gate"]).exists():
@@ -90,7 +90,7 @@ def wait_at_last(body: dict[str, Any], context: Context) -> None:
 def wait_at_one(body: dict[str, Any]) -> None:
     """Be quick but for message 30, which waits until the file that the body names is gone."""
     number = next(_handled)
-    runner._QUICK_SECONDS = 1_000 * QUICK if number < 30 else QUICK  # noqa: SLF001 - as above.
+    claiming._QUICK_SECONDS = 1_000 * QUICK if number < 30 else QUICK  # noqa: SLF001 - as above.
     while number == 30 and Path(body["gate"]).exists():
         time.sleep(0.01)
 

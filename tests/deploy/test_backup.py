@@ -16,7 +16,7 @@ from support.sql import number
 from support.traffic import Traffic
 
 # Requests outlast the restore: the node runs on through it.
-PATIENT = {"failover_wait": 60, "connection_wait": 60, "workers": 1}
+PATIENT = {"failover_wait": 60, "workers": 1}
 # Longer than what comes before the moment of the restore takes.
 SHORT = 20
 

@@ -82,7 +82,7 @@ def test_version_that_has_a_tag_is_refused(tree: Path) -> None:
 
     (found,) = obstacles(tree)
 
-    assert found == f"the tag {TAG} exists: raise __version__ in app/skipmq/__init__.py"
+    assert found == f"the tag {TAG} exists: raise VERSION in app/skipmq/release.py"
 
 
 def test_migration_that_is_not_written_down_is_refused(tree: Path) -> None:

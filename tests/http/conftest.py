@@ -2,6 +2,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from itertools import count
 from typing import Any
+from zlib import crc32
 
 import psycopg
 import pytest
@@ -11,6 +12,23 @@ from support.http import NodeProcess, WsgiProcess, client, extension
 from support.postgres import Connection, Databases, as_node
 
 _number = count(1)
+# Files whose tests run in both protocols: each action, member and error, requests and texts as
+# bytes, and what signs or forges a request.
+_BOTH = ("conformance", "wire", "error_texts", "hostile_texts", "signatures", "browsers")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave one of the two protocols to a test of what is behind them; in the other it is slow.
+
+    Which one is by its name and its parameters, so that each protocol gets its share of every file.
+    """
+    callspec = getattr(item, "callspec", None)
+    if callspec is None or item.path.stem.removeprefix("test_").startswith(_BOTH):
+        return
+    wire = callspec.params.get("wire")
+    same_for_both = item.nodeid.replace("query", "json").encode()
+    if wire and wire != ("json", "query")[crc32(same_for_both) % 2]:
+        item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

@@ -35,8 +35,7 @@ def node(
         database_url=as_node(made.router),
         workers=1,
         failover_wait=2,
-        # Requests for a partition that hangs wait for longer than the test does.
-        connection_wait=60,
+        # Statements in a partition that hangs take longer than the test does.
         database_deadline=600,
         purge_cooldown=0,
     ) as process:

@@ -6,7 +6,6 @@ that a queue's policy cannot grant to other accounts).
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -57,13 +56,20 @@ async def check(node: Node, call: Call) -> Queue | None:
 
 async def _check_all(node: Node, keys: KeyStore, call: Call, needs: Sequence[Need]) -> Queue | None:
     """Check permissions; return the queue of the first."""
-    found: dict[QueueName, Queue | None] = {}
+    if len(needs) == 1 and call.action != "CreateQueue":
+        # Nearly all calls need one permission on a queue of the caller's account that is known.
+        permission, name = needs[0]
+        queue = node.queues.known(name)
+        if queue is not None and name.account == call.identity.account:
+            _check(keys, call, permission, name, queue)
+            return queue
+    found: dict[str, Queue | None] = {}
     for permission, name in needs:
-        if name not in found:
+        if name.arn not in found:
             may_exist = name.name != "*" and call.action != "CreateQueue"
-            found[name] = await _find(node, call, name) if may_exist else None
-        _check(keys, call, permission, name, found[name])
-    return found[needs[0].queue] if needs else None
+            found[name.arn] = await _find(node, call, name) if may_exist else None
+        _check(keys, call, permission, name, found[name.arn])
+    return found[needs[0].queue.arn] if needs else None
 
 
 async def _find(node: Node, call: Call, name: QueueName) -> Queue | None:
@@ -77,9 +83,10 @@ async def _find(node: Node, call: Call, name: QueueName) -> Queue | None:
         if queue is None and call.action == "CancelMessageMoveTask":
             raise errors.ResourceNotFoundException(moves.ABSENT_SOURCE)
         return queue
-    with suppress(errors.QueueDoesNotExist):
+    try:
         return await node.queues.find(name, call.deadline)
-    return None
+    except errors.QueueDoesNotExist:
+        return None
 
 
 async def check_again(node: Node, call: Call) -> None:

@@ -79,12 +79,14 @@ class SignedRequest(Protocol):
 
 
 class _Scope(NamedTuple):
-    """The credential scope of a signature and the names of the signed headers."""
+    """The credential scope of a signature, the names of the signed headers, and their form."""
 
     key_id: str
     day: str
     region: str
+    text: str
     signed: tuple[str, ...]
+    form: str
 
 
 class _Claim(NamedTuple):
@@ -115,43 +117,47 @@ def verify(
     """
     given = request.headers
     is_canonical = getattr(given, "is_canonical", False)
-    headers = dict(given.items()) if is_canonical else canonical_headers(given.items())
+    headers: Mapping[str, str]
+    if is_canonical and isinstance(given, dict):
+        headers = given
+    else:
+        headers = canonical_headers(given.items())
     claim = _claim(request.query, headers)
     scope = claim.scope
     names = tuple(headers)
-    is_short = len("".join(names)) <= _MAXIMUM_CACHED_NAMES
+    is_short = is_canonical or len("".join(names)) <= _MAXIMUM_CACHED_NAMES
     (_check_signed if is_short else _check_signed.__wrapped__)(scope.signed, names)
     key = keys.get(scope.key_id)
     if key is None:
         raise errors.InvalidClientTokenId
     key.check(claim.token, now)
     _check_date(claim, now)
-    canonical = canonical_path(request.path)
+    path = canonical_path(request.path)
     body = sha256(request.body).hexdigest()
     signer = key.signer(scope.day, scope.region)
-    head = f"{ALGORITHM}\n{claim.date}\n{scope.day}/{scope.region}/sqs/aws4_request\n"
-    for host in _hosts(headers["host"], public_host):
-        headers["host"] = host
-        text = canonical_request(
-            request.method, canonical, claim.query, scope.signed, headers, body
-        )
+    head = f"{ALGORITHM}\n{claim.date}\n{scope.text}\n"
+    sent = headers["host"]
+    for host in (sent,) if public_host is None or public_host == sent else (sent, public_host):
+        if host is not sent:
+            headers = {**headers, "host": host}
+        lines = scope.form % tuple(map(headers.__getitem__, scope.signed))
+        text = canonical_request(request.method, path, claim.query, lines, body)
         expected = signature(signer, head, text)
         if hmac.compare_digest(claim.signature, expected):
             return key, scope.region
     raise errors.SignatureDoesNotMatch
 
 
-def canonical_request(  # noqa: PLR0913, PLR0917 - the parts of a canonical request.
-    method: str,
-    path: str,
-    query: str,
-    signed: Sequence[str],
-    headers: Mapping[str, str],
-    body: str,
-) -> str:
+def canonical_request(method: str, path: str, query: str, headers: str, body: str) -> str:
     """Return the canonical request from its canonical parts."""
-    lines = "".join([f"{name}:{headers[name]}\n" for name in signed])
-    return f"{method}\n{path}\n{query}\n{lines}\n{';'.join(signed)}\n{body}"
+    return f"{method}\n{path}\n{query}\n{headers}\n{body}"
+
+
+def headers_form(signed: Sequence[str]) -> str:
+    """Return the signed headers as they are in a canonical request, with %s for each value."""
+    names = [name.replace("%", "%%") for name in signed]
+    lines = "".join([f"{name}:%s\n" for name in names])
+    return f"{lines}\n{';'.join(names)}"
 
 
 def signature(signer: HMAC, head: str, text: str) -> str:
@@ -316,7 +322,8 @@ def _scope(credential: str, names: str) -> _Scope:
         raise errors.IncompleteSignature(
             "SignedHeaders must be names in lower case, in order and once each, with ';' between."
         )
-    return _Scope(match[1], match[2], match[3], signed)
+    key_id, _, text = credential.partition("/")
+    return _Scope(key_id, match[2], match[3], text, signed, headers_form(signed))
 
 
 def _check_form(signature_sent: str) -> None:
@@ -365,7 +372,3 @@ def _seconds(date: str) -> float:
     raise errors.IncompleteSignature(
         f"Date must be in ISO-8601 'basic format'. Got '{errors.shown(date)}'."
     )
-
-
-def _hosts(sent: str, public: str | None) -> tuple[str, ...]:
-    return (sent,) if public is None or public == sent else (sent, public)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-import skipmq
+from skipmq import release
 from skipmq.cli.deferred import Deferred, Group
 
 _QUEUE = (
@@ -257,7 +257,7 @@ _ALL = (
     commands=_ALL,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(skipmq.__version__, prog_name="skipmq")
+@click.version_option(release.VERSION, prog_name="skipmq")
 @click.option(
     "--config",
     "file",

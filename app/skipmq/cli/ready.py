@@ -11,8 +11,7 @@ from time import monotonic
 
 import click
 
-import skipmq
-from skipmq import embedded
+from skipmq import embedded, release
 from skipmq.config.settings import Settings
 from skipmq.terminal import visible
 
@@ -49,8 +48,8 @@ def greet(settings: Settings, owner: str, *, ephemeral: bool, sources: Mapping[s
     command = _command()
     click.echo(
         visible(
-            f"SkipMQ {skipmq.__version__} serves SQS at {url} ({place};"
-            f" {workers}; ready in {monotonic() - skipmq.STARTED:.1f} s)."
+            f"SkipMQ {release.VERSION} serves SQS at {url} ({place};"
+            f" {workers}; ready in {monotonic() - release.STARTED:.1f} s)."
             f" Ctrl-C stops it.\nConsole: {url}/console/  SQL: {variable}{command} psql"
             f"{'' if ephemeral or settings.database_url else f'  Database: {owner}'}"
             f"  Other commands: {command} --help"

@@ -113,10 +113,10 @@ class App:
         health_port: int | None = None,
         health_host: str = LOOPBACK,
     ) -> Counter[str]:
-        """Run the consumers until SIGTERM or SIGINT; return how many messages had which outcome.
+        """Run the consumers until SIGTERM or SIGINT; return the number of messages by outcome.
 
         With `once` until no message is visible. `concurrency` is that of each consumer instead of
-        its own; `grace` is how many seconds handlers have to end. Raises ClientError where it
+        its own; `grace` are the seconds that handlers have to end. Raises ClientError where it
         cannot begin, and UnfinishedError for handlers that it cut off.
         """
         worker = self._worker(concurrency, grace)

@@ -6,7 +6,6 @@ pinned, and each has a deadline: a frozen server acknowledges what it is sent an
 
 import asyncio
 import logging
-import random
 import re
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from psycopg.pq import TransactionStatus
 from skipmq import pins
 from skipmq.client.deadlines import Deadlines
 from skipmq.client.errors import ClientError, sqlstate
+from skipmq.client.source import pause
 
 log = logging.getLogger(__package__)
 
@@ -41,12 +41,11 @@ _DEFAULTS = {
 }
 # A worker's connection waits for no transaction of another for long: it serves all its queues.
 _LIMITS = pins.UNLIMITED | {"lock_timeout": "2s"}
-_LONGEST_PAUSE = 5.0
 # As SQLAlchemy writes a URL, with the driver.
 _DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")
 # Not operational for psycopg: a server that only reads since a failover, and a
 # queue that was purged in that instant.
-_PASSING = {"25006", "SQ005"}
+_TRANSIENT = {"25006", "SQ005"}
 
 
 def conninfo(dsn: str) -> str:
@@ -55,7 +54,7 @@ def conninfo(dsn: str) -> str:
     try:
         return make_conninfo("", **(_DEFAULTS | conninfo_to_dict(dsn)))
     except psycopg.Error as error:
-        # What libpq says may quote the URL, with a password.
+        # The text of libpq may quote the URL, with a password.
         reason = "" if dsn in str(error) else f" ({str(error).strip()})"
         raise ClientError(
             f"the URL of the database cannot be read{reason}: write it as"
@@ -78,7 +77,7 @@ class Connections:
 
     @contextmanager
     def transaction(self, end: Callable[[Connection], None]) -> Iterator[Connection]:
-        """Give a connection in a transaction, which `end` ends within a deadline; for threads."""
+        """Yield a connection in a transaction, which `end` ends within a deadline; for threads."""
         connection = _taken(self._idle) or psycopg.connect(
             self._conninfo, autocommit=True, prepare_threshold=None
         )
@@ -146,7 +145,7 @@ class Connections:
 
 
 async def _connect(conninfo: str) -> AsyncConnection:
-    # Not prepared: a pooler in transaction mode gives each statement another session.
+    # Not prepared: in transaction mode a pooler runs each statement in another session.
     return await AsyncConnection.connect(conninfo, autocommit=True, prepare_threshold=None)
 
 
@@ -161,7 +160,7 @@ def _taken(idle: list[_Open]) -> _Open | None:
         poller.register(connection.fileno(), select.POLLIN)
         if not poller.poll(0):
             return connection
-        # Whatever the server said to an idle connection, another is as good.
+        # Whatever the server sent to an idle connection, a new one is as good.
         connection.pgconn.finish()
 
 
@@ -178,7 +177,7 @@ class Link:
         self.is_open = False
 
     async def open(self) -> None:
-        """Connect; raise ClientError at once where that fails, which a mistake may be why."""
+        """Connect; raise ClientError where that fails, possibly caused by a mistake."""
         try:
             await self._opened()
         except psycopg.Error as error:
@@ -189,7 +188,7 @@ class Link:
         """Run a statement and return its rows.
 
         It is made, with its parameters, when its turn has come; None makes it run nothing. Raises
-        psycopg.Error for what does not pass.
+        psycopg.Error for what is not transient.
         """
         tries = 0
         while True:
@@ -203,7 +202,7 @@ class Link:
                     with self._connections.deadline(connection):
                         return await (await connection.execute(*made)).fetchall()
             except psycopg.Error as error:
-                if not _passes(error):
+                if not _is_transient(error):
                     raise
                 await self._pause(error, tries)
                 tries += 1
@@ -225,10 +224,9 @@ class Link:
             await self.close()
         self.is_open = self._connection is not None and not self._connection.closed
         log.warning("the database is unavailable, trying again: %s", " ".join(str(error).split()))
-        longest = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(tries, 10))
-        await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311 - no secret.
+        await pause(tries)
 
 
-def _passes(error: psycopg.Error) -> bool:
+def _is_transient(error: psycopg.Error) -> bool:
     lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    return lost or sqlstate(error) in _PASSING
+    return lost or sqlstate(error) in _TRANSIENT

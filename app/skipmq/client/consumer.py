@@ -7,12 +7,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from skipmq.client import bodies
 from skipmq.client.context import Context
-from skipmq.client.errors import ClientError
+from skipmq.client.errors import ClientError, check_count, check_seconds
 from skipmq.client.outcomes import Backoff
 from skipmq.client.queue import Queue
-from skipmq.client.values import check_count, check_seconds
 
-_LONGEST_VISIBILITY = 43_200
+_MAX_VISIBILITY = 43_200
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +23,16 @@ class Options:
     extend: bool
     retry: Backoff
     attempts: int | None
-    # Messages of a batch and how long to wait for them; None is for handlers of one message.
+    # Messages of a batch and the seconds to wait for them; None is for handlers of one message.
     batch: int | None
     seconds: float | None
 
     def __post_init__(self) -> None:
-        for name, least in {"concurrency": 1, "visibility": 1, "attempts": 1, "batch": 1}.items():
+        for name in ("concurrency", "visibility", "attempts", "batch"):
             value = getattr(self, name)
             if value is not None or name in ("concurrency", "visibility"):
-                check_count(name, value, least)
-        if self.visibility > _LONGEST_VISIBILITY:
+                check_count(name, value, 1)
+        if self.visibility > _MAX_VISIBILITY:
             raise ClientError(f"visibility={self.visibility} is more than 12 hours")
         if self.seconds is not None and self.batch is None:
             raise ClientError("seconds is how long to wait for a batch: say batch too")

@@ -1,4 +1,4 @@
-"""What a handler knows of its message, and the transaction in which it is deleted."""
+"""The context of a handler: its message, and the transaction in which it is deleted."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +18,7 @@ from skipmq.client.source import Source
 
 
 class Context:
-    """What a handler may do with its message, or with those of its batch.
+    """The message of a handler, or those of its batch, and ways to delete them.
 
     A handler of batches finds all in `messages`, in the order of the bodies.
     """
@@ -33,7 +33,7 @@ class Context:
         is_async: bool,
     ) -> None:
         self.queue, self.messages = queue, messages
-        # Whether a transaction here has deleted them, or one of the handler's own will.
+        # Whether a transaction of this context has deleted them, or the handler's own will.
         self.is_deleted = self.is_delegated = self._is_open = False
         self._source, self._release, self._is_async = source, release, is_async
 
@@ -45,7 +45,7 @@ class Context:
     def transaction(self) -> "Transaction":
         """Begin a transaction whose end deletes the message: both commit, or neither.
 
-        `with`, in a coroutine `async with`, gives a psycopg connection. Leaving the block raises
+        `with`, in a coroutine `async with`, yields a psycopg connection. Leaving the block raises
         LostMessageError, and rolls back, where another has received the message meanwhile.
         """
         return Transaction(self)
@@ -75,7 +75,7 @@ class Context:
 
     @contextmanager
     def block(self) -> Iterator[Connection]:
-        """Give the transaction of a thread."""
+        """Yield the transaction of a thread."""
         if self._is_async:
             raise ClientError("this handler is a coroutine: `async with context.transaction()`")
         with self._opening(), self._source.transaction(self._end) as connection:
@@ -84,7 +84,7 @@ class Context:
 
     @asynccontextmanager
     async def ablock(self) -> AsyncIterator[AsyncConnection]:
-        """Give the transaction of a coroutine."""
+        """Yield the transaction of a coroutine."""
         with self._opening():
             async with self._source.atransaction(self._aend) as connection:
                 yield connection

@@ -1,16 +1,24 @@
 """The database of the broker as a source of messages."""
 
+import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 
 from skipmq.client import statements
 from skipmq.client.connections import Connections, Link
-from skipmq.client.listening import listen
 from skipmq.client.message import Message
 from skipmq.client.queue import Queue
 from skipmq.client.source import Settled, Wakened
+
+log = logging.getLogger(__package__)
+
+# Nodes believe an announcement for 30 s.
+_ANNOUNCE_SECONDS = 10.0
+_RETRY_SECONDS = 5.0
 
 
 class Database:
@@ -41,7 +49,7 @@ class Database:
 
     async def listen(self, runners: Sequence[Wakened]) -> None:
         """Wake runners for what nodes send to their queues, until it is cancelled."""
-        await listen(self._connections, runners)
+        await _listen(self._connections, runners)
 
     async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
         """Receive messages, in the order of their groups."""
@@ -90,3 +98,36 @@ def _settling(
     """Return a statement that settles messages, with its parameters: its own are `extra`."""
     before = (queue.name, *extra, queue.account, queue.region)
     return statements.settling(statement, before, [(m.number, m.receipt, m.id) for m in messages])
+
+
+async def _listen(connections: Connections, runners: Sequence[Wakened]) -> None:
+    """Wake the runners, by the ARNs of their queues, until it is cancelled.
+
+    Without it they poll: a message that was sent by SQL is found only so.
+    """
+    process = f"work-{uuid4().hex}"
+    while True:
+        try:
+            async with await connections.connect() as connection:
+                with connections.deadline(connection):
+                    found = await connection.execute(statements.PLACE, (None, None))
+                    ((account, region),) = await found.fetchall()
+                    await connection.execute(statements.LISTEN)
+                named = {each.queue.arn_in(account, region): each for each in runners}
+                announcements = [f"{process} waiting {arn}" for arn in named]
+                while True:
+                    with connections.deadline(connection):
+                        await connection.execute(statements.NOTIFY, (announcements,))
+                    async for notice in connection.notifies(timeout=_ANNOUNCE_SECONDS):
+                        for arn in _queues_sent_to(notice.payload):
+                            if arn in named:
+                                named[arn].wake()
+        except psycopg.Error as error:
+            log.debug("no notifications from nodes for now: %s", error)
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _queues_sent_to(payload: str) -> list[str]:
+    """Return the queues of a notification that something was sent: `PROCESS sent ARN ARN…`."""
+    _, kind, *arns = [*payload.split(" "), ""]
+    return arns if kind == "sent" else []

@@ -11,19 +11,18 @@ from typing import Any
 
 import psycopg
 
-_SHORTEST = 5.0
+_MIN_SECONDS = 5.0
 
 
 class Deadlines:
     """Closes connections whose statements take longer than `seconds`, 5 at least.
 
-    Those of threads share one that looks after them, since a timer each would cost as much as a
-    statement does.
+    Threads share one that watches them: a timer for each would cost as much as a statement does.
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = max(seconds, _SHORTEST)
-        # What is called at which time, the first first: all have the same number of seconds.
+        self._seconds = max(seconds, _MIN_SECONDS)
+        # Times and calls, in the order of times: all have the same number of seconds.
         self._calls: dict[object, tuple[float, Callable[[], None]]] = {}
         self._lock = threading.Lock()
         self._is_watched = False
@@ -63,7 +62,7 @@ class Deadlines:
             cancel()
 
     def _call_later(self, call: Callable[[], None]) -> Callable[[], None]:
-        """Have a function called when the seconds are over; return what has it not called."""
+        """Schedule a call after the seconds; return a function that cancels it."""
         key = object()
         with self._lock:
             if not self._is_watched:
@@ -78,7 +77,7 @@ class Deadlines:
         return cancel
 
     def _watch(self) -> None:
-        """Call what is due, until nothing waits."""
+        """Make the calls that are due, until none is scheduled."""
         left = self._seconds
         while True:
             sleep(left)

@@ -1,15 +1,23 @@
-"""The error that the caller can correct: one sentence that names the remedy."""
+"""The error that the caller can correct, and checks of what it passes.
 
+The text is one sentence that names the remedy.
+"""
+
+import math
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
-# What the functions refuse with an error text of their own, which says all.
+from skipmq import limits
+
+# Errors of the functions whose text names the remedy.
 _REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}
 # In a project of Django its migrations install the schema.
 _MIGRATE = "`skipmq migrate` (with skipmq.django: `manage.py migrate`)"
 
 
 class ClientError(Exception):
-    """A call that cannot work as it is; the text says what to change.
+    """A call that cannot work as it is; the text names what to change.
 
     `sqlstate` is PostgreSQL's, where the database refused it.
     """
@@ -73,6 +81,34 @@ def explained(
     return ClientError(text, state)
 
 
+def check_text(what: str, value: Any) -> None:
+    """Raise ClientError for what is no text, or has characters that no message can have."""
+    if not isinstance(value, str):
+        raise ClientError(f"{what} is {value!r}: write a text")
+    if (found := limits.forbidden_character(value)) is not None:
+        raise ClientError(
+            f"Invalid characters found: {what} has {found!r}, which no message can have: leave it"
+            " out, or send bytes"
+        )
+
+
+def check_seconds(name: str, value: Any, minimum: float = 0) -> None:
+    """Raise ClientError for what is no number of seconds of at least `minimum`."""
+    _check_timedelta(name, value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < minimum:
+        raise ClientError(f"{name}={value!r} is no number of seconds: write one such as 5")
+
+
+def check_count(name: str, value: Any, minimum: int) -> None:
+    """Raise ClientError for what is no whole number of at least `minimum`."""
+    _check_timedelta(name, value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ClientError(f"{name}={value!r} is no whole number: write {minimum} or more")
+    if value < minimum:
+        raise ClientError(f"{name}={value} is too little: {minimum} is the least")
+
+
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
@@ -80,14 +116,19 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _hint(error: BaseException) -> str | None:
-    """Return the remedy that the server said, of any driver."""
+    """Return the hint of the server, of any driver."""
     *_, innermost = _causes(error)
     found = getattr(getattr(innermost, "diag", innermost), "message_hint", None)
     return found or getattr(innermost, "hint", None)
 
 
 def _text(error: BaseException) -> str:
-    """Return what the server said, without the context that drivers add."""
+    """Return the error text of the server, without the context that drivers add."""
     *_, innermost = _causes(error)
     diagnostic = getattr(innermost, "diag", None)
     return getattr(diagnostic, "message_primary", None) or str(innermost).partition("\n")[0]
+
+
+def _check_timedelta(name: str, value: Any) -> None:
+    if isinstance(value, timedelta):
+        raise ClientError(f"{name}={value!r} is in seconds: write {value.total_seconds():.0f}")

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 
+from skipmq.client.claiming import Runner
 from skipmq.client.errors import ClientError
-from skipmq.client.runner import Runner
 from skipmq.client.source import Source
 
 LOOPBACK = "127.0.0.1"

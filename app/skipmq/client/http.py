@@ -131,15 +131,15 @@ class Caller:
             answer = None
         if status == _OK and isinstance(answer, dict):
             return answer
-        given = answer if isinstance(answer, dict) else {}
-        code = str(given.get("__type", "")).rpartition("#")[2]
-        message = str(given.get("message", ""))
-        said = f"{self.url} answered {action} with {status} {code}: {message}"
+        members = answer if isinstance(answer, dict) else {}
+        code = str(members.get("__type", "")).rpartition("#")[2]
+        message = str(members.get("message", ""))
+        error = f"{self.url} answered {action} with {status} {code}: {message}"
         if status >= _SERVER_ERROR or code in BUSY:
-            raise UnavailableError(said, code, message)
+            raise UnavailableError(error, code, message)
         if not code:
             raise ClientError(f"{self.url} is not a broker: it answered {action} with {status}")
-        raise RefusedError(said, code, message)
+        raise RefusedError(error, code, message)
 
     def _exchange(
         self, connection: HTTPConnection, body: bytes, sent: dict[str, str]
@@ -154,7 +154,7 @@ class Caller:
 
 
 def _show(tls: ssl.SSLContext | None, url: str, certificate: str, key: str) -> None:
-    """Have a certificate shown; raise ClientError."""
+    """Show a certificate in handshakes; raise ClientError."""
     if tls is None:
         raise ClientError(f"{url} takes no certificate: write https://, or leave {certificate} out")
     try:

@@ -1,10 +1,10 @@
-"""What a handler raises to say what becomes of its message, and how retries are spaced."""
+"""Outcomes that a handler raises, and the back-off of retries."""
 
 import math
 import random
 from dataclasses import dataclass
 
-from skipmq.client.values import check_seconds
+from skipmq.client.errors import check_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Backoff:
         check_seconds("most", self.most)
 
     def seconds(self, receives: int) -> int:
-        """Return for how long to hide a message that was received so often."""
+        """Return the delay before retry number `receives`."""
         delay = min(self.most, self.first * 2.0 ** min(receives - 1, 64))
         return math.ceil(delay * random.uniform(0.5, 1))  # noqa: S311 - no secret.
 
@@ -66,7 +66,7 @@ class LostMessageError(Exception):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what is kept of an error with a message: its class and text, or the given reason.
+    """Return the failure reason stored with a message: an error's class and text, or its reason.
 
     Without what no text of PostgreSQL can hold: NUL and lone surrogates.
     """

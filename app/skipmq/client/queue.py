@@ -6,17 +6,16 @@ from itertools import islice
 from typing import Any, Generic, TypeVar, overload
 
 from skipmq import limits, names
-from skipmq.client import attributes as message_attributes
 from skipmq.client import bodies, statements, tracing, transactions
-from skipmq.client.errors import ClientError, explained
-from skipmq.client.sending import Sending, is_url, send
-from skipmq.client.values import check_count, check_text
+from skipmq.client.errors import ClientError, check_count, check_text, explained
+from skipmq.client.message import Sending, Value, attributes_json, typed_attributes
+from skipmq.client.sending import is_url, send
 
 T = TypeVar("T")
 # Messages of one statement.
 _CHUNK = 500
 
-Attributes = Mapping[str, message_attributes.Value]
+Attributes = Mapping[str, Value]
 
 
 def _check_delay(delay: Any) -> None:
@@ -62,9 +61,9 @@ class Queue(Generic[T]):
         in 000000000000 and us-east-1.
         """
         place = {"name": name, "account": account, "region": region}
-        for what, given in place.items():
-            if given is not None or what == "name":
-                check_text(f"the {what} of a queue", given)
+        for what, text in place.items():
+            if text is not None or what == "name":
+                check_text(f"the {what} of a queue", text)
         try:
             named = names.parse(name)
         except names.QueueNameError as error:
@@ -79,7 +78,7 @@ class Queue(Generic[T]):
 
     @property
     def fifo(self) -> bool:
-        """Whether it keeps the order of groups, as its name says."""
+        """Whether it keeps the order of groups: its name ends in .fifo."""
         return self.name.endswith(".fifo")
 
     @property
@@ -190,8 +189,8 @@ class Queue(Generic[T]):
         group: str | None,
         deduplication_ids: Sequence[str | None] | None,
     ) -> Iterator[Sending]:
-        """Give the messages in parts; raise ClientError for what the queue cannot have."""
-        typed = message_attributes.typed({} if attributes is None else attributes)
+        """Yield the messages in chunks; raise ClientError for what the queue cannot have."""
+        typed = typed_attributes({} if attributes is None else attributes)
         if delay is not None:
             _check_delay(delay)
         if group is not None:
@@ -214,7 +213,7 @@ class Queue(Generic[T]):
     def _statement(self, sending: Sending) -> tuple[str, list[Any]]:
         """Return the statement that sends messages, with its parameters."""
         chunk, typed, delay, group, own = sending
-        known = message_attributes.encoded(typed)
+        known = attributes_json(typed)
         where = (self.account, self.region)
         if self.fifo:
             return statements.SEND_FIFO, [
@@ -252,7 +251,7 @@ class Queue(Generic[T]):
     async def _arun(self, using: Any, sending: Sending) -> list[str]:
         with tracing.sent(self.name, sending) as traced:
             if is_url(using):
-                import asyncio  # noqa: PLC0415 - imported by who awaits this.
+                import asyncio  # noqa: PLC0415 - the caller has imported it.
 
                 place = (self.name, self.account, self.region)
                 return await asyncio.to_thread(send, using, *place, traced)

@@ -1,27 +1,17 @@
-"""Messages to send, and how they are sent over HTTP, where there is no transaction to share."""
+"""Sends messages over HTTP, where there is no transaction to share."""
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from skipmq import limits
 from skipmq.client.errors import ClientError
+from skipmq.client.message import Sending
 
 if TYPE_CHECKING:
     from skipmq.client.http import Caller
 
-_MOST_ENTRIES = 10
-
-
-class Sending(NamedTuple):
-    """Encoded messages that have all but their bodies and deduplication ids in common."""
-
-    bodies: list[str]
-    attributes: dict[str, dict[str, str]]
-    delay: int | None
-    group: str | None
-    # None for a standard queue.
-    deduplication_ids: list[str | None] | None
+_MAX_ENTRIES = 10
 
 
 def is_url(value: object) -> bool:
@@ -68,7 +58,7 @@ def _requests(sending: Sending) -> Iterator[list[dict[str, Any]]]:
         if sending.deduplication_ids and (own := sending.deduplication_ids[number]):
             entry["MessageDeduplicationId"] = own
         bytes_ = len(body.encode()) + extra
-        if entries and (len(entries) == _MOST_ENTRIES or size + bytes_ > limits.MESSAGE_BYTES):
+        if entries and (len(entries) == _MAX_ENTRIES or size + bytes_ > limits.MESSAGE_BYTES):
             yield entries
             entries, size = [], 0
         entries.append(entry)

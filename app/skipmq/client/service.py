@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -13,21 +12,19 @@ from typing import Any
 
 import msgspec
 
-from skipmq.client.attributes import decode, typed
 from skipmq.client.errors import ClientError
 from skipmq.client.http import Caller, RefusedError, UnavailableError
-from skipmq.client.message import Message
+from skipmq.client.message import Message, plain_attributes, typed_attributes
 from skipmq.client.queue import Queue
-from skipmq.client.source import Settled, Wakened
+from skipmq.client.source import Settled, Wakened, pause
 
 log = logging.getLogger(__package__)
 
-# A receive waits so long for a message; a worker that stops waits for it.
+# The wait of a receive for a message; a worker that stops waits for it.
 _WAIT_SECONDS = 1
-_MOST, _MOST_ATTRIBUTES = 10, 10
-_LONGEST_PAUSE = 5.0
-_MOST_REASON = 1_000
-# Calls at once: a receive that waits for each consumer, and what settles messages meanwhile.
+_MAX_ENTRIES, _MAX_ATTRIBUTES = 10, 10
+_MAX_REASON = 1_000
+# Concurrent calls: a receive that waits for each consumer, and the deletes meanwhile.
 _THREADS = 64
 
 
@@ -37,7 +34,7 @@ class Service:
     A dead letter is sent to the dead-letter queue and then deleted: it may be in both.
     """
 
-    failure, max_deletes = UnavailableError, _MOST
+    failure, max_deletes = UnavailableError, _MAX_ENTRIES
 
     def __init__(self, url: str) -> None:
         self._caller = Caller(url)
@@ -102,7 +99,7 @@ class Service:
             # Another's is left alone.
             if not await self.hide(queue, [message], 60):
                 continue
-            await self._call("SendMessage", _letter(message, target, reason), queue.region)
+            await self._call("SendMessage", _dead_letter(message, target, reason), queue.region)
             moved += sum(await self.delete(queue, [message]))
         return moved
 
@@ -135,8 +132,8 @@ class Service:
         extra: dict[str, Any] | None = None,
     ) -> list[bool]:
         done = []
-        for begin in range(0, len(messages), _MOST):
-            some = messages[begin : begin + _MOST]
+        for begin in range(0, len(messages), _MAX_ENTRIES):
+            some = messages[begin : begin + _MAX_ENTRIES]
             entries = [
                 {"Id": str(n), "ReceiptHandle": m.receipt, **(extra or {})}
                 for n, m in enumerate(some)
@@ -177,8 +174,7 @@ class Service:
             except UnavailableError as error:
                 self.is_open = False
                 log.warning("the broker is unavailable, trying again: %s", error)
-                longest = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(tries, 10))
-                await asyncio.sleep(longest * random.uniform(0.5, 1))  # noqa: S311 - no secret.
+                await pause(tries)
                 tries += 1
             else:
                 self.is_open = True
@@ -192,7 +188,7 @@ def _message(given: dict[str, Any]) -> Message:
     return Message(
         given["MessageId"],
         given["Body"],
-        decode(given.get("MessageAttributes")),
+        plain_attributes(given.get("MessageAttributes")),
         count,
         datetime.fromtimestamp(int(known["SentTimestamp"]) / 1000, UTC),
         known.get("MessageGroupId"),
@@ -204,11 +200,11 @@ def _message(given: dict[str, Any]) -> Message:
     )
 
 
-def _letter(message: Message, url: str, reason: str) -> dict[str, Any]:
+def _dead_letter(message: Message, url: str, reason: str) -> dict[str, Any]:
     """Return the request that sends a message to a dead-letter queue."""
-    kept = dict(typed(message.attributes))
-    if len(kept) < _MOST_ATTRIBUTES or "FailureReason" in kept:
-        kept["FailureReason"] = {"DataType": "String", "StringValue": reason[:_MOST_REASON] or "-"}
+    kept = dict(typed_attributes(message.attributes))
+    if len(kept) < _MAX_ATTRIBUTES or "FailureReason" in kept:
+        kept["FailureReason"] = {"DataType": "String", "StringValue": reason[:_MAX_REASON] or "-"}
     request = {"QueueUrl": url, "MessageBody": message.text, "MessageAttributes": kept}
     if message.trace_header is not None:
         header = {"DataType": "String", "StringValue": message.trace_header}

@@ -1,26 +1,28 @@
-"""What becomes of what a consumer has claimed: it is settled or tried again, and counted."""
+"""Settles the messages that a consumer has claimed, or retries them, and counts outcomes."""
 
+import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from skipmq.client import tracing
 from skipmq.client.consumer import Consumer
 from skipmq.client.context import Context
-from skipmq.client.deletions import Deletions
 from skipmq.client.errors import ClientError
 from skipmq.client.message import Message
 from skipmq.client.outcomes import DeadLetter, Discard, Retry, reason_of
+from skipmq.client.queue import Queue
 from skipmq.client.source import Source
 
 log = logging.getLogger(__package__)
 
-# The longest that one without a dead-letter queue is hidden, and that any message can be.
+# For a message without a dead-letter queue, and the limit for any message.
 _HOPELESS_SECONDS, _MAXIMUM_SECONDS = 3_600, 43_200
 
 
 class Settling:
-    """Settles what a consumer has claimed, and counts what became of it."""
+    """Settles what a consumer has claimed, and counts outcomes."""
 
     def __init__(self, consumer: Consumer, source: Source) -> None:
         self.consumer, self.queue, self.options = consumer, consumer.queue, consumer.options
@@ -50,8 +52,8 @@ class Settling:
             log.error("%s failed on %s", name, _ids(messages), exc_info=error)
         is_settled = True
         for message in messages:
-            most = self.options.attempts
-            if most is not None and message.deliveries >= most:
+            limit = self.options.attempts
+            if limit is not None and message.deliveries >= limit:
                 is_settled &= await self.dead_letter([message], reason_of(error))
                 continue
             after = error.after if isinstance(error, Retry) else None
@@ -65,7 +67,7 @@ class Settling:
         return is_settled
 
     def count(self, outcome: str, number: int) -> None:
-        """Count what became of messages, in the span that handled them too."""
+        """Count messages by their outcome, also in the span that handled them."""
         self.outcomes[outcome] += number
         tracing.note(outcome)
 
@@ -75,7 +77,7 @@ class Settling:
         try:
             moved = await self._source.dead_letter(self.queue, messages, reason)
         except ClientError as error:
-            log.error(  # noqa: TRY400 - the text says all.
+            log.error(  # noqa: TRY400 - the text suffices.
                 "%s stays in %s (%s), and is hidden for an hour: give the queue a RedrivePolicy."
                 " Reason: %s",
                 *(_ids(messages), self.queue.name, error, reason),
@@ -98,20 +100,20 @@ class Settling:
         return False
 
     async def give_back(self, messages: Sequence[Message]) -> None:
-        """Give messages back as if they had not been received."""
+        """Return messages as if they had not been received."""
         if messages:
             self.release(messages)
             await self._source.give_back(self.queue, messages)
             self.outcomes["returned"] += len(messages)
 
     def release(self, messages: Sequence[Message]) -> None:
-        """Hide messages for longer no more: they are about to be settled."""
+        """Stop extending the timeouts of messages: they are about to be settled."""
         for message in messages:
             if self._held.get(message.number) is message:  # Not a later receive of it.
                 del self._held[message.number]
 
     def hold(self, messages: Sequence[Message]) -> None:
-        """Note that messages are claimed, to be hidden for as long as they are not settled."""
+        """Note that messages are claimed, to be hidden until they are settled."""
         self._held.update((message.number, message) for message in messages)
 
     def held(self) -> list[Message]:
@@ -121,6 +123,69 @@ class Settling:
     def cancel(self) -> None:
         """Leave what is not deleted yet."""
         self._deletions.cancel()
+
+
+class Deletions:
+    """Deletes messages of a queue; while a statement runs, others wait for the next one."""
+
+    def __init__(
+        self, queue: Queue[Any], source: Source, release: Callable[[Sequence[Message]], None]
+    ) -> None:
+        self._queue, self._source, self._release = queue, source, release
+        self._waiting: list[tuple[Sequence[Message], asyncio.Future[bool]]] = []
+        self._task: asyncio.Task[None] | None = None
+
+    async def delete(self, messages: Sequence[Message]) -> bool:
+        """Delete messages; return whether all were still this worker's."""
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((messages, done))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        return await done
+
+    def cancel(self) -> None:
+        """Leave what is not deleted yet, of which no one waits for the answer any more."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._delete_waiting()
+        finally:
+            self._task = None
+
+    async def _delete_waiting(self) -> None:
+        """Delete what waits, in one statement at most; each gets its own answer or the error."""
+        taken: list[tuple[Sequence[Message], asyncio.Future[bool]]] = []
+
+        def take() -> list[Message]:
+            # When it is their turn, again where that is tried again: until then they stay hidden.
+            # Those that were cut off meanwhile have been returned.
+            taken[:] = [each for each in taken if not each[1].done()]
+            found = [message for messages, _ in taken for message in messages]
+            while self._waiting:
+                messages, done = self._waiting[0]
+                if taken and len(found) + len(messages) > self._source.max_deletes:
+                    break
+                del self._waiting[0]
+                if not done.done():
+                    taken.append((messages, done))
+                    found.extend(messages)
+            self._release(found)
+            return found
+
+        try:
+            answers = await self._source.delete(self._queue, take)
+        except Exception as error:  # noqa: BLE001 - each that waits has it.
+            for _, done in taken:
+                if not done.done():
+                    done.set_exception(error)
+            return
+        for messages, done in taken:
+            if not done.done():  # Not cut off meanwhile.
+                done.set_result(all(answers[: len(messages)]))
+            del answers[: len(messages)]
 
 
 def _ids(messages: Sequence[Message]) -> str:

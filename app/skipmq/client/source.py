@@ -1,5 +1,7 @@
-"""Where a worker has its messages from: the database of the broker, or a node over HTTP."""
+"""Sources of messages for a worker: the database of the broker, or a node over HTTP."""
 
+import asyncio
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
@@ -7,11 +9,13 @@ from typing import Any, Protocol
 from skipmq.client.message import Message
 from skipmq.client.queue import Queue
 
+_MAX_PAUSE = 5.0
+
 Settled = Callable[[], Sequence[Message]] | Sequence[Message]
 
 
 class Wakened(Protocol):
-    """What is woken when something is sent to its queue."""
+    """Woken when something is sent to its queue."""
 
     queue: Queue[Any]
 
@@ -22,8 +26,8 @@ class Wakened(Protocol):
 class Source(Protocol):
     """Claims and settles messages; all waits until it can, and raises ClientError for mistakes.
 
-    What settles messages returns for how many it did something: the others are another's. Those
-    that are called are what they return when it is their turn.
+    Settling returns the number of messages that were still this worker's. A function that returns
+    messages is called when it is their turn.
     """
 
     @property
@@ -32,11 +36,11 @@ class Source(Protocol):
 
     @property
     def max_deletes(self) -> int:
-        """Return how many messages one delete is of, which all have its error."""
+        """Return the limit of messages of one delete, which all have its error."""
 
     @property
     def failure(self) -> type[Exception]:
-        """Return what it raises for other failures that do not pass."""
+        """Return what it raises for other failures that are not transient."""
 
     async def open(self) -> None:
         """Connect; raise ClientError where that fails."""
@@ -45,10 +49,10 @@ class Source(Protocol):
         """Disconnect."""
 
     async def listen(self, runners: Sequence[Wakened]) -> None:
-        """Wake runners for what is sent to their queues, where that can be heard."""
+        """Wake runners for what is sent to their queues, where it is notified."""
 
     async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
-        """Receive up to `limit` messages, and hide them for so long."""
+        """Receive up to `limit` messages, and hide them for `seconds`."""
 
     async def delete(self, queue: Queue[Any], messages: Settled) -> list[bool]:
         """Delete messages; return for each whether it was."""
@@ -65,7 +69,7 @@ class Source(Protocol):
         """Move messages to the queue's dead-letter queue; raise ClientError where it has none."""
 
     def transaction(self, end: Callable[[Any], None]) -> AbstractContextManager[Any]:
-        """Give a connection in a transaction, the last of which is `end`; for threads."""
+        """Yield a connection in a transaction, the last of which is `end`; for threads."""
 
     def atransaction(
         self, end: Callable[[Any], Awaitable[None]]
@@ -74,3 +78,9 @@ class Source(Protocol):
 
     def deletion(self, queue: Queue[Any], messages: Sequence[Message]) -> tuple[str, list[Any]]:
         """Return the statement that deletes messages, with its parameters."""
+
+
+async def pause(tries: int) -> None:
+    """Wait before another try: 0.1 s, doubled by each to 5 s at most, less up to half at random."""
+    seconds = min(_MAX_PAUSE, 0.1 * 2.0 ** min(tries, 10))
+    await asyncio.sleep(seconds * random.uniform(0.5, 1))  # noqa: S311 - no secret.

@@ -22,8 +22,8 @@ REGION = (
 MICROSECONDS = "(extract(epoch from {}) * 1000000)::bigint"
 PLACE = f"select {ACCOUNT}, {REGION}"
 
-# One message for each body, in their order; gives their ids. '' is no deduplication id: whether an
-# array's null is one depends on array_nulls, which is the caller's.
+# One message for each body, in their order; returns their ids. '' is no deduplication id: whether
+# an array's null is one depends on array_nulls, which is the caller's.
 SEND = f"""
 select skipmq.send_message(
   %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text)
@@ -33,8 +33,8 @@ select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
-# The claim commits by itself, and like a node's waits for no standby: what a failover undoes is
-# delivered again. What follows names what was claimed by ids, receive counts and message ids.
+# The claim commits by itself, and like that of a node waits for no standby: what a failover undoes
+# is delivered again. The others name claimed messages by ids, receive counts and message ids.
 CLAIM = f"""
 select r.id, r.receive_count, r.message_id::text, r.body, r.attributes, r.approximate_receive_count,
   {MICROSECONDS.format("r.sent_at")}, r.group_id, r.dead_letter_source, r.trace_header, r.deliveries

@@ -1,7 +1,7 @@
 """Traces by OpenTelemetry, of a program that has imported it: another pays for no import.
 
-Source: OpenTelemetry, "Semantic conventions for messaging spans", which gives attributes of one
-system the names messaging.SYSTEM.*.
+Source: OpenTelemetry, "Semantic conventions for messaging spans", where attributes of
+one system are named messaging.SYSTEM.*.
 """
 
 import sys
@@ -10,16 +10,16 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from skipmq.client.message import Message
+from skipmq import release
+from skipmq.client.message import Message, Sending
 from skipmq.client.outcomes import Discard, reason_of
-from skipmq.client.sending import Sending
 from skipmq.trace_headers import traceparent
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Tracer
 
-_MOST_ATTRIBUTES = 10
+_MAX_ATTRIBUTES = 10
 
 
 def is_on() -> bool:
@@ -39,9 +39,9 @@ def carried() -> dict[str, str]:
 
 @contextmanager
 def sent(queue: str, sending: Sending) -> Iterator[Sending]:
-    """Send within a span; give the messages with its context in their attributes.
+    """Send within a span; yield the messages with its context in their attributes.
 
-    That of a sender who gave one is kept, and no message gets more than ten attributes.
+    A context among the attributes is kept, and no message gets more than ten attributes.
     """
     if not is_on():
         yield sending
@@ -56,7 +56,7 @@ def sent(queue: str, sending: Sending) -> Iterator[Sending]:
     ):
         given = sending.attributes
         own = {k: {"DataType": "String", "StringValue": v} for k, v in carried().items() if v}
-        if own.keys() & given.keys() or len(own) + len(given) > _MOST_ATTRIBUTES:
+        if own.keys() & given.keys() or len(own) + len(given) > _MAX_ATTRIBUTES:
             yield sending
         else:
             yield sending._replace(attributes=given | own)
@@ -96,7 +96,7 @@ def processed(queue: str, messages: Sequence[Message], *, is_batch: bool) -> Ite
 
 
 def note(outcome: str) -> None:
-    """Say in the current span what became of its messages."""
+    """Set the outcome of messages in the current span."""
     if is_on():
         from opentelemetry import trace  # noqa: PLC0415 - as above.
 
@@ -104,7 +104,7 @@ def note(outcome: str) -> None:
 
 
 def note_error(error: BaseException) -> None:
-    """Say in the current span why its messages were not done."""
+    """Set in the current span the error of a handler or a body."""
     if is_on() and not isinstance(error, Discard):
         from opentelemetry import trace  # noqa: PLC0415 - as above.
 
@@ -149,6 +149,4 @@ def _without_span() -> "Context":
 def _tracer() -> "Tracer":
     from opentelemetry import trace  # noqa: PLC0415 - as above.
 
-    from skipmq import __version__  # noqa: PLC0415 - of the package around this.
-
-    return trace.get_tracer("skipmq", __version__)
+    return trace.get_tracer("skipmq", release.VERSION)

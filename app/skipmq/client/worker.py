@@ -6,10 +6,10 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+from skipmq.client.claiming import Runner
 from skipmq.client.consumer import Consumer
 from skipmq.client.database import Database
 from skipmq.client.health import start_health
-from skipmq.client.runner import Runner
 from skipmq.client.sending import is_url
 from skipmq.client.service import Service
 from skipmq.client.source import Source
@@ -38,19 +38,19 @@ class Worker:
 
     async def run(self, *, once: bool, health_host: str, health_port: int | None) -> None:
         """Run; raise ClientError where it cannot begin, and UnfinishedError for what it cut off."""
-        asides: list[asyncio.Task[Any]] = []
+        background_tasks: list[asyncio.Task[Any]] = []
         health = None
         try:
             await self._source.open()
             if health_port is not None:
                 health = await start_health(health_host, health_port, self.runners, self._source)
-            asides = [asyncio.create_task(runner.extend()) for runner in self.runners]
+            background_tasks = [asyncio.create_task(runner.extend()) for runner in self.runners]
             if once:
                 tasks = [asyncio.create_task(self._drain())]
             else:
-                asides.append(asyncio.create_task(self._source.listen(self.runners)))
+                background_tasks.append(asyncio.create_task(self._source.listen(self.runners)))
                 tasks = [asyncio.create_task(runner.serve()) for runner in self.runners]
-            asides.append(stopped := asyncio.create_task(self._stopped.wait()))
+            background_tasks.append(stopped := asyncio.create_task(self._stopped.wait()))
             try:
                 await asyncio.wait([stopped, *tasks], return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -60,9 +60,9 @@ class Worker:
                 if task.done() and not task.cancelled():
                     task.result()
         finally:
-            for task in asides:
+            for task in background_tasks:
                 task.cancel()
-            await asyncio.gather(*asides, return_exceptions=True)
+            await asyncio.gather(*background_tasks, return_exceptions=True)
             if health is not None:
                 health.close()
             await self._source.close()
@@ -79,7 +79,7 @@ class Worker:
             runner.stop()
 
     def interrupt(self) -> None:
-        """Stop; when it is called again, at once."""
+        """Stop; when it is called again, without grace."""
         if self._stopped.is_set():
             self._grace = 0
         self.stop()
@@ -89,7 +89,7 @@ class Worker:
             pass  # What one consumer sent may be for another.
 
     async def _finish(self, tasks: Sequence[asyncio.Task[None]]) -> int:
-        """Let handlers end while there is time; return how many were cut off."""
+        """Let handlers end until the grace is over; return the number that was cut off."""
         # A claim that was on its way returns what it has, unless the database is unavailable.
         _, stuck = await asyncio.wait(tasks, timeout=_CLAIM_SECONDS)
         for task in stuck:

@@ -70,11 +70,6 @@ def spark_client(remote: str, url: str) -> dict[str, str]:
     }
 
 
-def lineage_configured() -> bool:
-    """Return whether variables of OpenLineage's client are set."""
-    return any(name.startswith("OPENLINEAGE_") for name in os.environ)
-
-
 def java_home() -> str | None:
     """Return JAVA_HOME, which Spark tries before the path."""
     return os.environ.get("JAVA_HOME")

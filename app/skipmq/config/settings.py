@@ -69,9 +69,6 @@ class Settings:
     connections: Annotated[int, Meta(ge=1, le=100)] = _setting(
         4, "database connections of a worker"
     )
-    connection_wait: Annotated[float, Meta(gt=0, le=60)] = _setting(
-        10.0, "seconds that a request waits for a database connection before it gets 503"
-    )
     database_deadline: Annotated[float, Meta(ge=1, le=600)] = _setting(
         5.0, "seconds that a statement of a request may take before its connection is closed"
     )
@@ -82,9 +79,6 @@ class Settings:
         "",
         "what to do with a ReplicationMode that the cluster does not support; empty: warn with the"
         " embedded database, refuse otherwise",
-    )
-    max_transaction_messages: Annotated[int, Meta(ge=1, le=10_000)] = _setting(
-        500, "messages of concurrent requests in one transaction, at most"
     )
     public_url: str = _setting("", "base of queue URLs; empty: from the request's Host header")
     auth: Literal["", "on", "off"] = _setting(
@@ -145,9 +139,6 @@ class Settings:
         "",
         "lake that `skipmq analytics export` writes, as a folder or a Hadoop path; a day of the"
         " history is dropped only after its export; empty: no archive",
-    )
-    cleanup_interval: Annotated[float, Meta(ge=1)] = _setting(
-        3600.0, "seconds between two checks for days of the history to drop"
     )
     snapshot_limit: Seconds = _setting(
         300.0,

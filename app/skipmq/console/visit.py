@@ -6,7 +6,7 @@ Actions run on the node's event loop, through the same coroutine as those of SQS
 import asyncio
 from collections.abc import Coroutine
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import flask
 import msgspec
@@ -21,6 +21,23 @@ from skipmq.server.answer import Broker
 T = TypeVar("T")
 # Timeout of a page's actions in seconds, which is shorter than that of a client's requests.
 TIMEOUT = 8.0
+_MAX_PAGE = 100_000
+
+
+class ListPage(NamedTuple):
+    """The page of a list that a request asks for, of `size` rows."""
+
+    number: int
+    size: int
+
+    @property
+    def offset(self) -> int:
+        """Return the number of rows before it."""
+        return (self.number - 1) * self.size
+
+    def shown(self, matches: int) -> dict[str, int]:
+        """Return the variables of the template's `paging`."""
+        return {"matches": matches, "page": self.number, "pages": -(-matches // self.size)}
 
 
 class Visit:
@@ -60,6 +77,18 @@ class Visit:
             return self.act(action, **parameters), None
         except errors.SqsError as error:
             return {}, error
+
+    def read(
+        self, action: str, *refusals: type[errors.SqsError], **parameters: Any
+    ) -> tuple[dict[str, Any], errors.SqsError | None]:
+        """Run an action; return its result and None, or an empty result and why it was refused.
+
+        Raises the errors.SqsError that are neither AccessDenied nor one of `refusals`.
+        """
+        result, error = self.attempt(action, **parameters)
+        if error is None or isinstance(error, (errors.AccessDenied, *refusals)):
+            return result, error
+        raise error
 
     def clock(self) -> float:
         """Return the database's time in seconds since 1970."""
@@ -110,6 +139,11 @@ def current() -> Visit:
     """Return the visit of the current request."""
     visit: Visit = flask.g.visit
     return visit
+
+
+def requested_page(size: int) -> ListPage:
+    """Return the page that the current request asks for by `page`, else the first."""
+    return ListPage(min(max(flask.request.args.get("page", 1, int), 1), _MAX_PAGE), size)
 
 
 def whole_number(field: str) -> int | None:

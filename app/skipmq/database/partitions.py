@@ -9,7 +9,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from hashlib import md5
-from typing import Any
+from typing import Any, Required, TypedDict, Unpack
 
 from psycopg.conninfo import make_conninfo
 
@@ -35,15 +35,35 @@ _PATIENCE = 1.0
 QUEUE_BITS = 57
 
 
+class PoolOptions(TypedDict, total=False):
+    """The arguments of a Pool, but for the URL."""
+
+    size: Required[int]
+    connection_wait: float
+    seconds: float
+    application_name: str
+    observer: Observer | None
+
+
+class RunOptions(TypedDict, total=False):
+    """The keyword arguments of Pool.rows."""
+
+    deadline: float
+    tenant: Tenant
+    again: Parameters | None
+    durable: bool
+    may_be_done: bool
+
+
 class Database(Pool):
     """A pool of connections to a database; of a router also one to each partition, for one loop.
 
     A statement whose tenant is a queue's id runs in the queue's partition.
     """
 
-    def __init__(self, url: str, **settings: Any) -> None:
-        super().__init__(url, **settings)
-        self._url, self._settings = url, settings
+    def __init__(self, url: str, **options: Unpack[PoolOptions]) -> None:
+        super().__init__(url, **options)
+        self._url, self._options = url, options
         # By number; empty without a router, and None until open_partitions has run.
         self._partitions: list[Pool] | None = None
         self._homes = 0
@@ -69,7 +89,7 @@ class Database(Pool):
         ((homes, addresses),) = await self.rows(_MAP)
         known = self._partitions or []
         added = [
-            Pool(url, **self._settings | {"observer": PartitionObserver(self.observer, number)})
+            Pool(url, **self._options | {"observer": PartitionObserver(self.observer, number)})
             for number, url in enumerate(partition_urls(self._url, addresses))
             if number >= len(known)
         ]
@@ -148,23 +168,23 @@ class Database(Pool):
         parameters: Parameters = (),
         *,
         queue_id: int | None = None,
-        **how: Any,
+        **options: Unpack[RunOptions],
     ) -> Coroutine[Any, Any, Rows]:
         """Run one statement as Pool does: on a queue, in its partition.
 
         The queue is the tenant; one that only reads a queue, and waits for no locked table and in
         no queue's turn, has `queue_id` instead.
         """
-        place = how.get("tenant") if queue_id is None else queue_id
+        place = options.get("tenant") if queue_id is None else queue_id
         if self._partitions and isinstance(place, int):
             number = place >> QUEUE_BITS
             if number >= len(self._partitions):
-                return self._rows_in_added(number, statement, parameters, how)
-            return Pool.rows(self._partitions[number], statement, parameters, **how)
-        return Pool.rows(self, statement, parameters, **how)
+                return self._rows_in_added(number, statement, parameters, options)
+            return Pool.rows(self._partitions[number], statement, parameters, **options)
+        return Pool.rows(self, statement, parameters, **options)
 
     async def _rows_in_added(
-        self, number: int, statement: Statement, parameters: Parameters, how: dict[str, Any]
+        self, number: int, statement: Statement, parameters: Parameters, options: RunOptions
     ) -> Rows:
         """Run a statement in a partition that was added since the map was read."""
         await self._find_partitions()
@@ -172,10 +192,10 @@ class Database(Pool):
         if number >= len(self._partitions):
             log.warning("the router lacks a partition", partition=number)
             raise errors.ServiceUnavailable
-        return await Pool.rows(self._partitions[number], statement, parameters, **how)
+        return await Pool.rows(self._partitions[number], statement, parameters, **options)
 
     async def rows_anywhere(
-        self, statement: Statement, parameters: Parameters = (), **how: Any
+        self, statement: Statement, parameters: Parameters = (), **options: Unpack[RunOptions]
     ) -> Rows:
         """Run a statement in the first partition that answers; without a router in the database.
 
@@ -183,11 +203,11 @@ class Database(Pool):
         the statement. Raises as `rows` does where none answers.
         """
         if not self._partitions:
-            return await self.rows(statement, parameters, **how)
+            return await self.rows(statement, parameters, **options)
         failure = errors.ServiceUnavailable()
         waiting = []
         for pool in self._heard():
-            asked = self._ask(pool, statement, parameters, how)
+            asked = self._ask(pool, statement, parameters, options)
             if not await self._answers({asked: pool}):
                 waiting.append(asked)
                 continue
@@ -201,7 +221,7 @@ class Database(Pool):
         raise failure
 
     async def rows_everywhere(
-        self, statement: Statement, parameters: Parameters = (), **how: Any
+        self, statement: Statement, parameters: Parameters = (), **options: Unpack[RunOptions]
     ) -> list[Rows]:
         """Run a statement in each partition, without a router in the database; return their rows.
 
@@ -209,8 +229,8 @@ class Database(Pool):
         Raises as `rows` does where none answers.
         """
         if not self._partitions:
-            return [await self.rows(statement, parameters, **how)]
-        asked = {self._ask(pool, statement, parameters, how): pool for pool in self._heard()}
+            return [await self.rows(statement, parameters, **options)]
+        asked = {self._ask(pool, statement, parameters, options): pool for pool in self._heard()}
         done = await self._answers(asked)
         if found := [task.result() for task in done if task.exception() is None]:
             return found
@@ -252,11 +272,11 @@ class Database(Pool):
         return [pool for pool in self._partitions or () if pool not in self._silent]
 
     def _ask(
-        self, pool: Pool, statement: Statement, parameters: Parameters, how: dict[str, Any]
+        self, pool: Pool, statement: Statement, parameters: Parameters, options: RunOptions
     ) -> asyncio.Task[Rows]:
         """Start a statement in a partition."""
         asked = asyncio.get_running_loop().create_task(
-            Pool.rows(pool, statement, parameters, **how)
+            Pool.rows(pool, statement, parameters, **options)
         )
 
         def answered(task: asyncio.Task[Rows]) -> None:

@@ -33,6 +33,9 @@ _TABLE_LOCK = Statement(
     "select session, extract(epoch from clock_timestamp() - began)::float8 from skipmq.table_lock()"
 )
 _TRIES = 3
+# Seconds that a statement waits for a connection: twice as long as one takes that is closed by
+# SKIPMQ_DATABASE_DEADLINE, so that those which wait for it outlast it.
+CONNECTION_WAIT = 10.0
 # Messages for max_connections, reserved connections, and the limits of a database or role
 # (PostgreSQL's src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).
 _NO_SLOT = ("too many clients already", "remaining connection slots", "too many connections for")
@@ -97,7 +100,7 @@ class Pool:
         url: str,
         *,
         size: int,
-        connection_wait: float = 10.0,
+        connection_wait: float = CONNECTION_WAIT,
         seconds: float = 60.0,
         application_name: str = "skipmq",
         observer: Observer | None = None,

@@ -34,6 +34,10 @@ Send: TypeAlias = tuple[int, Sequence[OutgoingMessage], str, int]
 Deletes: TypeAlias = tuple[int, Sequence[Receipt]]
 Change: TypeAlias = tuple[Receipt, int]
 Changes: TypeAlias = tuple[int, Sequence[Change]]
+# The most messages of a transaction. The server's processor takes 127 µs for a message of 256 bytes
+# that is sent alone, 22 in ten, 9 in a hundred and in 500, 8 in 4,000: more save nothing, and where
+# one of them fails they are all tried again.
+TRANSACTION_MESSAGES = 500
 # The outcome for a message, or a group, that another transaction has locked.
 HELD = "held"
 Outcome: TypeAlias = Reception | errors.SqsError
@@ -73,20 +77,18 @@ class Messages(ABC):
     # Whether changes of one queue wait for messages that another transaction has locked.
     _waits: ClassVar[bool]
     # The most messages whose locks a transaction takes.
-    _most: ClassVar[int]
+    _most: ClassVar[int] = TRANSACTION_MESSAGES
 
     def __init__(
         self,
         database: Database,
         replication: Replication,
-        max_messages: int = 500,
         tracing: "Tracing | None" = None,
         bytes_: Budget | None = None,
     ) -> None:
         self._budget = bytes_ or Budget()
         self._database = database
         self._replication = replication
-        self._max_messages = min(max_messages, self._most)
         self._tracing = tracing
         self._load = Load()
         self._returns = self._grouped("return", self._return)
@@ -94,7 +96,11 @@ class Messages(ABC):
             f"change{self._suffix}", self._change, overtaken_after=OVERTAKEN_AFTER
         )
         self._receives: GroupCommit[int, Claim, Reception] = self._grouped(
-            f"receive{self._suffix}", self._receive, self._discard, max_messages, OVERTAKEN_AFTER
+            f"receive{self._suffix}",
+            self._receive,
+            self._discard,
+            TRANSACTION_MESSAGES,
+            OVERTAKEN_AFTER,
         )
 
     def _grouped(
@@ -107,7 +113,7 @@ class Messages(ABC):
     ) -> GroupCommit[Key, Request, Result]:
         return GroupCommit(
             run,
-            max_messages or self._max_messages,
+            max_messages or self._most,
             lambda requests: self._database.observer.observe("group", requests, (operation,)),
             None if self._tracing is None else self._tracing.transactions(operation),
             self._database.longest_try,

@@ -1,7 +1,6 @@
 """Messages of standard queues: send, receive, delete, change visibility."""
 
 import asyncio
-import sys
 from asyncio import Future
 from collections.abc import Sequence
 from itertools import accumulate
@@ -53,18 +52,16 @@ class StandardMessages(Messages):
     _return_statement = statements.RETURN
     _change_calls = statements.CHANGE
     _waits = True
-    _most = sys.maxsize
 
-    def __init__(  # noqa: PLR0913, PLR0917 - all but the first two have defaults.
+    def __init__(
         self,
         database: Database,
         replication: Replication,
-        max_messages: int = 500,
         tracing: "Tracing | None" = None,
         bytes_: Budget | None = None,
         scans: Scans | None = None,
     ) -> None:
-        super().__init__(database, replication, max_messages, tracing, bytes_)
+        super().__init__(database, replication, tracing, bytes_)
         self._scans = scans or Scans()
         self._sends = self._grouped("send", self._send)
         self._deletes = self._grouped("delete", self._delete, overtaken_after=OVERTAKEN_AFTER)

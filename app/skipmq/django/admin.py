@@ -12,8 +12,8 @@ from django.template.response import TemplateResponse
 from django.urls import path
 
 from skipmq import Queue as Target
-from skipmq.client.attributes import decode
 from skipmq.client.errors import ClientError
+from skipmq.client.message import plain_attributes
 from skipmq.django import configuration, peeking
 from skipmq.django.models import Queue
 
@@ -117,7 +117,7 @@ class QueueAdmin(admin.ModelAdmin):
 
 def _shown(message: peeking.Peeked) -> dict[str, Any]:
     """Return what the page shows of a message."""
-    attributes = decode(json.loads(message.attributes or "{}"))
+    attributes = plain_attributes(json.loads(message.attributes or "{}"))
     return {
         "message": message,
         "reason": attributes.pop(_REASON, ""),

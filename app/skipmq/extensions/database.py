@@ -3,8 +3,7 @@
 from time import monotonic
 from typing import Any
 
-import skipmq
-from skipmq import errors
+from skipmq import errors, release
 from skipmq.database import Pool, monitor
 from skipmq.node import Node
 from skipmq.protocol import Call, extensions
@@ -60,10 +59,10 @@ def _reason(error: errors.SqsError | None) -> str | None:
 
 def _process(node: Node) -> dict[str, Any]:
     return {
-        "Release": skipmq.__version__,
+        "Release": release.VERSION,
         "Process": node.process,
         "Workers": node.settings.worker_count,
-        "Seconds": int(monotonic() - skipmq.STARTED),
+        "Seconds": int(monotonic() - release.STARTED),
     }
 
 

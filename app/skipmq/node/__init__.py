@@ -57,7 +57,6 @@ class Node:
         self.database = Database(
             database_url,
             size=settings.connections,
-            connection_wait=settings.connection_wait,
             seconds=settings.database_deadline,
             observer=self.observer,
             application_name=f"skipmq {self.process}",
@@ -66,10 +65,7 @@ class Node:
         self.replication = Replication(self.database)
         # The memory of message bodies.
         self.budget = Budget()
-        parts = (
-            *(self.database, self.replication, settings.max_transaction_messages, tracing),
-            self.budget,
-        )
+        parts = (self.database, self.replication, tracing, self.budget)
         self.standard, self.fifo = StandardMessages(*parts), FifoMessages(*parts)
         self.in_flight = InFlight(self.database)
         self.inspection = Inspection(self.database, self.budget)

@@ -60,7 +60,7 @@ _FOLD = Statement("select skipmq.fold_counts($1)", BOOLEAN)
 
 def jobs(settings: Settings) -> list[Job]:
     """Return the jobs of a node with these settings, in the order of their first run."""
-    cleanup, keep = settings.cleanup_interval, settings.history_retention
+    keep = settings.history_retention
     create = Statement("select skipmq.create_history_partitions($1)", INTEGER)
     drop = Statement(
         "select skipmq.drop_history_partitions(make_interval(days => $1), $2)", INTEGER, BOOLEAN
@@ -105,10 +105,11 @@ def jobs(settings: Settings) -> list[Job]:
             (CHUNK,),
         ),
         Job("forget damage", 15.0, Statement("select skipmq.expire_damage()"), (), UNLIMITED),
-        Job("drop partitions", cleanup, drop, (keep, bool(settings.archive))),
+        # Once an hour, because days are dropped.
+        Job("drop partitions", 3600.0, drop, (keep, bool(settings.archive))),
     ]
     if days := settings.audit_days:
-        found.append(Job("expire audit records", cleanup, expire_audit, (days, CHUNK)))
+        found.append(Job("expire audit records", 3600.0, expire_audit, (days, CHUNK)))
     return found
 
 

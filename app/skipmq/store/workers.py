@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-import skipmq
-from skipmq import errors
+from skipmq import errors, release
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import INTERVAL, JSONB, TEXT
 
@@ -45,8 +44,8 @@ class Workers:
         await self._note(None)
 
     async def _note(self, figures: str | None) -> None:
-        uptime = monotonic() - skipmq.STARTED
-        parameters = (self._process, self._host, skipmq.__version__, uptime, figures)
+        uptime = monotonic() - release.STARTED
+        parameters = (self._process, self._host, release.VERSION, uptime, figures)
         with suppress(errors.SqsError):
             await self._database.rows_everywhere(_NOTE, parameters)
 

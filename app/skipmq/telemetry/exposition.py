@@ -14,7 +14,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.samples import Exemplar
 
-import skipmq
+from skipmq import release
 from skipmq.model import QueueStatistics
 from skipmq.telemetry.metrics import (
     COUNTERS,
@@ -108,7 +108,7 @@ def _process_metrics(processes: Sequence[Published]) -> Iterator[Metric]:
     build = GaugeMetricFamily(
         "skipmq_build_info", "The node's release, always 1", labels=["version", "python"]
     )
-    build.add_metric([skipmq.__version__, platform.python_version()], 1.0)
+    build.add_metric([release.VERSION, platform.python_version()], 1.0)
     yield build
 
 

@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, Spa
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-import skipmq
+from skipmq import release
 from skipmq.telemetry.logs import log
 from skipmq.trace_headers import traceparent
 
@@ -48,13 +48,13 @@ class Tracing:
         """
         own = {
             "service.name": "skipmq",
-            "service.version": skipmq.__version__,
+            "service.version": release.VERSION,
             "service.instance.id": instance,
         }
         resource = Resource.create(own).merge(OTELResourceDetector().detect())
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(_Exporter()))
-        self._tracer = self._provider.get_tracer("skipmq", skipmq.__version__)
+        self._tracer = self._provider.get_tracer("skipmq", release.VERSION)
 
     def request(self, name: str, headers: TraceHeaders) -> "RequestSpan":
         """Start the span of a request as a child of the span in its headers."""

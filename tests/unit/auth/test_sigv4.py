@@ -48,7 +48,7 @@ class Requests:
         parameters = {self.text("abcXYZ09-_.~"): self.text() for _ in range(self._pick(range(4)))}
         query = urlencode(parameters, quote_via=quote, safe="-_.~")
         url = URL + self._pick(PATHS) + (f"?{query}" if query else "")
-        headers = {f"x-amz-a{n}": self.text(PLAIN + "   ") for n in range(self._pick(range(3)))}
+        headers = {f"x-amz-%s{n}": self.text(PLAIN + "   ") for n in range(self._pick(range(3)))}
         by = self._pick([{}, {"key": SESSION, "token": "a token"}])
         body, region = self._random.randbytes(self._pick(range(200))), self._pick(REGIONS)
         method = "POST" if body else "GET"

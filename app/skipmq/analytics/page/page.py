@@ -12,7 +12,7 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-import skipmq
+from skipmq import release
 from skipmq.analytics.page import charts, findings, numbers
 from skipmq.analytics.page.findings import Finding, Tables
 from skipmq.analytics.page.numbers import count, duration, percent, size
@@ -38,7 +38,7 @@ def render(data: ReportData) -> str:
     script, library = _text("report.js"), _text("vega.min.js")
     return environment.get_template("report.html").render(
         data=data,
-        version=skipmq.__version__,
+        version=release.VERSION,
         found=findings.folded(found),
         tiles=_tiles(tables, live=data.live),
         sections=page_sections,

@@ -11,7 +11,6 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.analytics import lineage
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import JSON
 from skipmq.cli.analytics.sources import lake_path, spark_and_database
@@ -39,14 +38,7 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
     """
     settings = configuration().settings
     path = lake_path(settings, lake)
-    with (
-        spark_and_database(settings) as (spark, source, url),
-        lineage.recorded(
-            "export",
-            [lineage.database_view(url, "history")],
-            [lineage.folder(path, "history")],
-        ) as run,
-    ):
+    with spark_and_database(settings) as (spark, source, url):
         from skipmq.analytics import export, partitions  # noqa: PLC0415 - as above.
 
         writers = partitions.urls(url)
@@ -72,7 +64,6 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
                 spark, source, path, record=[partial(_record, each) for each in writers],
                 progress=progress, compact=compact, keep=keep,
             )  # fmt: skip
-        run.rows = done.rows
         if as_json:
             click.echo(json.dumps({"lake": path, **asdict(done)}, default=str))
         else:

@@ -17,7 +17,6 @@ from rich.table import Table
 
 from skipmq import partitions
 from skipmq.cli import place
-from skipmq.cli.analytics import lineage
 from skipmq.cli.analytics.engine import Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import (
@@ -83,15 +82,7 @@ def report_command(
     check_order(since, until)
     selection = Selection(lake, since, until, queues)
     settings = configuration().settings
-    read = (
-        lineage.folder(lake, "history")
-        if lake
-        else lineage.database_view(settings.database_url or settings.analytics_url, "history")
-    )
-    with (
-        lineage.recorded("report", [read], [lineage.folder(str(output))]),
-        opened(settings, selection, engine) as source,
-    ):
+    with opened(settings, selection, engine) as source:
         from skipmq.analytics import page, report  # noqa: PLC0415
 
         tables = {}

@@ -4,7 +4,7 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq import errors
-from skipmq.console.visit import current
+from skipmq.console.visit import current, requested_page
 from skipmq.extensions.access_keys import ACCOUNT_PERMISSIONS, PERMISSIONS
 
 _PAGE = 50
@@ -17,22 +17,18 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _keys() -> ResponseReturnValue:
-    result, error = current().attempt("ListAccessKeys")
-    if error is not None and not isinstance(
-        error, errors.AccessDenied | errors.UnsupportedOperation
-    ):
-        raise error
+    result, error = current().read("ListAccessKeys", errors.UnsupportedOperation)
     return flask.render_template("access_keys.html", error=error, keys=result.get("Keys", []))
 
 
 def _key(key_id: str) -> ResponseReturnValue:
     search = flask.request.args.get("q", "").strip()
-    page = max(flask.request.args.get("page", 1, int), 1)
+    page = requested_page(_PAGE)
     rights = current().act(
         "GetAccessKeyRights",
         AccessKeyId=key_id,
         Search=search,
-        Offset=(page - 1) * _PAGE,
+        Offset=page.offset,
         MaxResults=_PAGE,
     )
     return flask.render_template(
@@ -40,8 +36,7 @@ def _key(key_id: str) -> ResponseReturnValue:
         rights=rights,
         key=rights["Key"],
         search=search,
-        page=page,
-        pages=-(-rights["Matches"] // _PAGE),
+        **page.shown(rights["Matches"]),
         permissions=PERMISSIONS,
         account_permissions=ACCOUNT_PERMISSIONS,
     )

@@ -3,7 +3,6 @@
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
 
@@ -14,9 +13,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _consumers(name: str) -> ResponseReturnValue:
-    result, error = current().attempt("ListConsumers", QueueUrl=name)
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
+    result, error = current().read("ListConsumers", QueueUrl=name)
     return flask.render_template(
         "consumers.html",
         **heading.build(name, "consumers"),

@@ -6,7 +6,6 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console.visit import current
 
 _WORKER, _JANITOR = re.compile(r"skipmq \d+-[0-9a-f]{8}"), "skipmq janitor"
@@ -22,9 +21,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _database() -> ResponseReturnValue:
-    database, error = current().attempt("DescribeDatabase")
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
+    database, error = current().read("DescribeDatabase")
     partitions = [_prepared(each) for each in database.get("Partitions", [])]
     number = flask.request.args.get("partition", 0, int)
     return flask.render_template(

@@ -3,12 +3,10 @@
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console import site
-from skipmq.console.visit import current
+from skipmq.console.visit import current, requested_page
 
 PAGE = 25
-_MAXIMUM_PAGE = 100_000
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -18,24 +16,20 @@ def add(pages: flask.Blueprint) -> None:
 
 def _dead_letters() -> ResponseReturnValue:
     search = flask.request.args.get("q", "").strip()
-    page = min(max(flask.request.args.get("page", 1, int), 1), _MAXIMUM_PAGE)
-    result, error = current().attempt(
-        "ListDeadLetterQueues", Search=search, Offset=(page - 1) * PAGE, MaxResults=PAGE
+    page = requested_page(PAGE)
+    result, error = current().read(
+        "ListDeadLetterQueues", Search=search, Offset=page.offset, MaxResults=PAGE
     )
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
     matches = result.get("Matches", 0)
-    if page > 1 and not error and (page - 1) * PAGE >= matches:
+    if page.offset and not error and page.offset >= matches:
         return site.see("dead_letters", q=search or None)
     return flask.render_template(
         "dead_letters.html",
         error=error,
         groups=result.get("DeadLetterQueues", []),
-        redelivering=result.get("Redelivering", []) if page == 1 else [],
-        matches=matches,
+        redelivering=result.get("Redelivering", []) if page.offset == 0 else [],
         search=search,
-        page=page,
-        pages=-(-matches // PAGE),
+        **page.shown(matches),
         # Screen readers must not announce the number of matches on each refresh.
         is_poll=flask.request.headers.get("HX-Trigger") == "dead-letters",
     )

@@ -3,7 +3,6 @@
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console.visit import current
 
 
@@ -13,9 +12,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _failures(name: str) -> ResponseReturnValue:
-    result, error = current().attempt("ListMessageFailures", QueueUrl=name)
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
+    result, error = current().read("ListMessageFailures", QueueUrl=name)
     hide = current().mask.reason
     kinds = [
         each | {"shown": hide(each.get("FailureKind", ""))} for each in result.get("Kinds", [])

@@ -30,11 +30,9 @@ def build(name: str, tab: str) -> dict[str, Any]:
     Attributes are empty without the right to read them. Raises errors.QueueDoesNotExist, and
     errors.AccessDenied without any right on the queue.
     """
-    result, error = current().attempt(
+    result, error = current().read(
         "GetQueueAttributes", QueueUrl=name, AttributeNames=["All", *OURS]
     )
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
     try:
         rights = current().rights(name, *_ACTIONS)
     except errors.QueueDoesNotExist:

@@ -6,7 +6,6 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console.pages import heading, settings
 from skipmq.console.pages.overview import is_linked
 from skipmq.console.visit import current
@@ -50,10 +49,7 @@ def _known(action: str, allowed: bool, **parameters: Any) -> dict[str, Any]:
     """Return the result of an action, empty without the right, of which no refusal is recorded."""
     if not allowed:
         return {}
-    result, error = current().attempt(action, **parameters)
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
-    return result
+    return current().read(action, **parameters)[0]
 
 
 def _rates(activity: Mapping[str, Any]) -> dict[str, int]:

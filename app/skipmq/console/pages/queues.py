@@ -7,13 +7,12 @@ from flask.typing import ResponseReturnValue
 
 from skipmq import errors, names
 from skipmq.console import site
-from skipmq.console.visit import current
+from skipmq.console.visit import current, requested_page
 from skipmq.server import web
 
 PAGE = 50
 # The length of the sparklines.
 _MINUTES = 60
-_MAXIMUM_PAGE = 100_000
 _COOKIE, _YEAR = "skipmq_columns", 365 * 86_400
 _ORDER = "trouble"
 
@@ -69,21 +68,19 @@ def _queues() -> ResponseReturnValue:
         "dir": direction if direction in ("asc", "desc") else None,
     }
     descending = (given["dir"] or ("asc" if order == "name" else "desc")) == "desc"
-    page = min(max(arguments.get("page", 1, int), 1), _MAXIMUM_PAGE)
-    result, error = current().attempt(
+    page = requested_page(PAGE)
+    result, error = current().read(
         "ListQueueStatistics",
         Search=given["q"],
         Filter=given["only"],
         Tag=given["tag"],
         Order=order,
         Descending=descending,
-        Offset=(page - 1) * PAGE,
+        Offset=page.offset,
         MaxResults=PAGE,
         Minutes=_MINUTES,
     )
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
-    if not result.get("Queues") and page > 1:
+    if not result.get("Queues") and page.offset:
         # Queues were deleted; the number of matches is only known on a page with rows.
         return site.see("queues", **given)
     return flask.render_template(
@@ -91,7 +88,6 @@ def _queues() -> ResponseReturnValue:
         error=error,
         queues=[_with_sum(each) for each in result.get("Queues", [])],
         clock=result.get("Clock"),
-        matches=result.get("Matches", 0),
         given=given,
         order=order,
         orders=ORDERS,
@@ -99,8 +95,7 @@ def _queues() -> ResponseReturnValue:
         columns=COLUMNS,
         shown=_shown_columns(),
         descending=descending,
-        page=page,
-        pages=-(-result.get("Matches", 0) // PAGE),
+        **page.shown(result.get("Matches", 0)),
         # Screen readers must not announce the number of matches on each refresh.
         is_poll=flask.request.headers.get("HX-Trigger") == "queues",
     )

@@ -10,7 +10,6 @@ import threading
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
 
@@ -28,9 +27,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _tail(name: str) -> ResponseReturnValue:
-    result, error = current().attempt("PeekNewestMessages", QueueUrl=name, MaxResults=LIMIT)
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
+    result, error = current().read("PeekNewestMessages", QueueUrl=name, MaxResults=LIMIT)
     return flask.render_template(
         "tail.html", **heading.build(name, "messages"), error=error, result=result
     )

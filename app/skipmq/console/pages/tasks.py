@@ -25,9 +25,7 @@ def _all_tasks() -> ResponseReturnValue:
 
 
 def _page(failure: errors.SqsError | None = None) -> ResponseReturnValue:
-    result, error = current().attempt("ListTasks")
-    if error is not None and not isinstance(error, errors.AccessDenied):
-        raise error
+    result, error = current().read("ListTasks")
     page = flask.render_template(
         "all_tasks.html",
         error=error,

@@ -51,8 +51,9 @@ def _search(name: str, message: str) -> tuple[dict[str, Any], errors.SqsError | 
     if not _reading.acquire(timeout=2):
         raise errors.ServiceUnavailable("Another search is running; try again in a moment.")
     try:
-        result, error = current().attempt(
+        return current().read(
             "GetMessageTimeline",
+            errors.InvalidParameterValueException,
             QueueUrl=name,
             MessageId=message,
             MessageReference=arguments.get("reference") or None,
@@ -60,9 +61,6 @@ def _search(name: str, message: str) -> tuple[dict[str, Any], errors.SqsError | 
         )
     finally:
         _reading.release()
-    if isinstance(error, errors.AccessDenied | errors.InvalidParameterValueException | None):
-        return result, error
-    raise error
 
 
 def _with_intervals(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

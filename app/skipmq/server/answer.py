@@ -13,11 +13,10 @@ from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import Call, Request, Response, Result
 from skipmq.server import request_trace
-from skipmq.server.admission import Admission
+from skipmq.server.admission import Admission, Rate
 from skipmq.server.browsers import Browsers
 from skipmq.server.dispatch import EVERY, perform
 from skipmq.server.proxies import ForwardingHeaders, Proxies, address
-from skipmq.server.rates import Rate
 from skipmq.server.request_log import RequestLog
 from skipmq.telemetry.logs import log
 

@@ -69,7 +69,7 @@ async def delete_message_batch(
     entries = call.parameters.Entries
     checks.batch(entries, "DeleteMessageBatchRequestEntry")
     done, failed = _outcomes(entries, await messages.delete(node, call, queue, entries))
-    succeeded = [answers.DeleteMessageBatchResultEntry(Id=each.Id) for each in done]
+    succeeded = [*map(answers.DeleteMessageBatchResultEntry, done)]
     return answers.DeleteMessageBatchResult(Successful=succeeded, Failed=failed)
 
 
@@ -81,7 +81,7 @@ async def change_message_visibility_batch(
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
     failures = await messages.change_visibilities(node, call, queue, entries, _gone)
     done, failed = _outcomes(entries, failures)
-    succeeded = [answers.ChangeMessageVisibilityBatchResultEntry(Id=each.Id) for each in done]
+    succeeded = [*map(answers.ChangeMessageVisibilityBatchResultEntry, done)]
     return answers.ChangeMessageVisibilityBatchResult(Successful=succeeded, Failed=failed)
 
 
@@ -101,13 +101,13 @@ def _check_fifo(entries: Sequence[messages.Outgoing], queue: Queue) -> None:
 
 def _outcomes(
     entries: Sequence[checks.Entry], failures: Sequence[errors.SqsError | None]
-) -> tuple[Sequence[checks.Entry], list[answers.BatchResultErrorEntry]]:
-    """Return the entries that have succeeded, and the failures of the others."""
+) -> tuple[list[str], list[answers.BatchResultErrorEntry]]:
+    """Return the ids of the entries that have succeeded, and the failures of the others."""
     if failures.count(None) == len(failures):
-        return entries, []
+        return [entry.Id for entry in entries], []
     each = [*zip(entries, failures, strict=True)]
     return (
-        [entry for entry, failure in each if failure is None],
+        [entry.Id for entry, failure in each if failure is None],
         [_failed(entry, failure) for entry, failure in each if failure is not None],
     )
 

@@ -19,6 +19,7 @@ from skipmq.model import (
 )
 from skipmq.node import Node
 from skipmq.protocol import Call, answers, digest, requests
+from skipmq.protocol.answers import Message
 from skipmq.telemetry.logs import log
 
 SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | None]] = {
@@ -174,13 +175,14 @@ def _shown(
     message: ReceivedMessage,
     system: list[str],
     parameters: requests.ReceiveMessage,
-) -> answers.Message:
-    id_, body = message.message_id, message.body
-    result = answers.Message(
-        MessageId=id_,
-        ReceiptHandle=seal.encode(message.id, message.receive_count, message.received_at, id_),
-        MD5OfBody=digest.body_md5(body),
-        Body=body,
+) -> Message:
+    result = Message(
+        MessageId=message.message_id,
+        ReceiptHandle=seal.encode(
+            message.id, message.receive_count, message.received_at, message.message_id
+        ),
+        MD5OfBody=digest.body_md5(message.body),
+        Body=message.body,
     )
     if system:
         values = {attribute: SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}

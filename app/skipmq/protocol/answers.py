@@ -31,7 +31,7 @@ class CancelMessageMoveTaskResult(Answer, kw_only=True):
     ApproximateNumberOfMessagesMoved: Long | None = None
 
 
-class ChangeMessageVisibilityBatchResultEntry(Answer, kw_only=True):
+class ChangeMessageVisibilityBatchResultEntry(Answer):
     Id: str
 
 
@@ -51,7 +51,7 @@ class CreateQueueResult(Answer, kw_only=True):
     QueueUrl: str | None = None
 
 
-class DeleteMessageBatchResultEntry(Answer, kw_only=True):
+class DeleteMessageBatchResultEntry(Answer):
     Id: str
 
 

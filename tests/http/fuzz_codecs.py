@@ -4,7 +4,6 @@ Whatever the bytes of a request are, decoding gives a call or an SqsError, and b
 """
 
 import sys
-from typing import Any
 
 import atheris
 
@@ -58,8 +57,7 @@ def one_request(data: bytes) -> None:
         protocol.encode_error(request, error)
         return
     protocol.encode_error(request, errors.InternalFailure())
-    result: dict[str, Any] = {}
-    protocol.encode(call, result)
+    protocol.encode(call, None)
 
 
 if __name__ == "__main__":

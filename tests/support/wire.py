@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from skipmq.protocol import Call, Request
+from skipmq.protocol import Call, Request, shapes
 from support.http import Answer
 
 JSON = {"Content-Type": "application/x-amz-json-1.0"}
@@ -40,6 +40,12 @@ def plain(call: Call) -> dict[str, Any]:
     """Return the parameters of a call as a dictionary of those that were sent."""
     parameters: dict[str, Any] = msgspec.to_builtins(call.parameters, builtin_types=(bytes,))
     return parameters
+
+
+def answer_of(action: str, result: dict[str, Any] | None) -> msgspec.Struct | None:
+    """Return the answer of an action with these members."""
+    shape = shapes.ACTIONS[action].output
+    return None if shape is None else msgspec.convert(result or {}, shape.struct)
 
 
 def exchange(

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from skipmq import errors, protocol
-from skipmq.protocol import Call, Request, Response, extensions, requests, shapes
-from support.wire import JSON, plain, target
+from skipmq.model import AttributeValue
+from skipmq.protocol import Call, Request, Response, answers, extensions, requests, shapes
+from support.wire import JSON, answer_of, plain, target
 
 Ask = Callable[..., Request]
 Allowed = Callable[..., SearchStrategy[Any]]
@@ -73,15 +74,33 @@ def test_response_parses_in_botocore_to_the_result(
     output = shapes.ACTIONS[action].output
     result = None if output is None else data.draw(allowed(output))
 
-    response = protocol.encode(Call(action, {}, ask(headers=target(action))), result)
+    call = Call(action, {}, ask(headers=target(action)))
+    response = protocol.encode(call, answer_of(action, result))
 
     answer = parsed(response, json_model.operation_model(action).output_shape)
     assert answer.pop("ResponseMetadata")["HTTPStatusCode"] == 200
-    assert answer == (result or {})
+    empty = {name for name in ("Successful", "Failed") if result and result.get(name) == []}
+    assert answer == {name: each for name, each in (result or {}).items() if name not in empty}
     assert dict(response.headers) == {
         "content-type": "application/x-amz-json-1.0",
         "x-amzn-requestid": "4f1c3c1e-request",
     }
+
+
+def test_members_of_answers_have_the_order_of_the_json(ask: Ask) -> None:
+    value = AttributeValue(DataType="String", StringValue="v")
+    message = answers.Message(Body="b", MD5OfMessageAttributes="n", MessageAttributes={"a": value})
+    received = answers.ReceiveMessageResult(Messages=[message])
+    sent = answers.SendMessageResult(MD5OfMessageAttributes="n", MessageId="i")
+    asked = ask(headers=target("SendMessage"))
+
+    assert protocol.encode(Call("SendMessage", {}, asked), sent).body == (
+        b'{"MessageId":"i","MD5OfMessageAttributes":"n"}'
+    )
+    assert protocol.encode(Call("ReceiveMessage", {}, asked), received).body == (
+        b'{"Messages":[{"Body":"b","MessageAttributes":{"a":{"StringValue":"v","DataType":"String"'
+        b'}},"MD5OfMessageAttributes":"n"}]}'
+    )
 
 
 @pytest.mark.parametrize(("action", "body"), [("PurgeQueue", b""), ("ReceiveMessage", b"{}")])

@@ -12,10 +12,10 @@ import pytest
 
 from local_cluster.certificates import Authority
 from skipmq.protocol import Request, Response
-from skipmq.server.connection import PIPELINED_BYTES, Connection
+from skipmq.server.connection import PIPELINED_BYTES, ClientConnection
 from skipmq.server.head import Head
 from skipmq.server.http import AHEAD, CLIENT_BYTES, PendingBodies, Refused, Route
-from skipmq.server.listener import SPARE, Listener
+from skipmq.server.listener import SPARE, PortListener
 from support.certificates import Files
 from support.loop import eventually
 
@@ -37,12 +37,12 @@ class Shop:
         # The number of requests whose head is parsed.
         self.parsed = 0
         self.listening = socket.create_server(("127.0.0.1", 0))
-        self.listener = Listener(self, self.listening, LIMIT, self.route, self.spare_route)
+        self.listener = PortListener(self, self.listening, LIMIT, self.route, self.spare_route)
 
     def common_headers(self, request: Request) -> str:
         return f"x-path: {request.path}\r\n"
 
-    def route(self, _: Connection, head: Head) -> Route:
+    def route(self, _: ClientConnection, head: Head) -> Route:
         self.parsed += 1
         path = head.target.decode()
         return Route(
@@ -50,7 +50,7 @@ class Shop:
             self.answer,
         )
 
-    def spare_route(self, connection: Connection, head: Head) -> Route:
+    def spare_route(self, connection: ClientConnection, head: Head) -> Route:
         if head.target != b"/live":
             raise Refused(503)
         return self.route(connection, head)

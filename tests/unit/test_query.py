@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from skipmq import errors, protocol
-from skipmq.protocol import Call, Request, Response, query, shapes
-from support.wire import plain
+from skipmq.model import AttributeValue
+from skipmq.protocol import Call, Request, Response, answers, query, shapes
+from support.wire import answer_of, plain
 
 Ask = Callable[..., Request]
 Allowed = Callable[..., SearchStrategy[Any]]
 
 URL = "http://localhost/1/q"
 RECEIVE = {"Action": "ReceiveMessage", "QueueUrl": URL}
+JSON_FIRST = {"accept": "application/json"}
 CREATE = {"Action": "CreateQueue", "QueueName": "q"}
 FIELD_NAMES = st.lists(
     st.sampled_from(
@@ -95,7 +97,7 @@ def test_response_parses_in_botocore_to_the_result(
     # An empty list or map leaves no trace on this wire.
     result = None if output is None else data.draw(allowed(output, least_list=1, least_map=1))
 
-    response = protocol.encode(Call(action, {}, ask()), result)
+    response = protocol.encode(Call(action, {}, ask()), answer_of(action, result))
 
     answer = parsed(response, query_model.operation_model(action).output_shape)
     metadata = answer.pop("ResponseMetadata")
@@ -109,7 +111,8 @@ def test_response_parses_in_botocore_to_the_result(
 
 
 def test_response_escapes_what_xml_cannot_hold(ask: Ask) -> None:
-    result = {"Messages": [{"Body": '<a b="c">&\'\r\n\0\ud800\uffff'}]}
+    message = answers.Message(Body='<a b="c">&\'\r\n\0\ud800\uffff')
+    result = answers.ReceiveMessageResult(Messages=[message])
 
     body = protocol.encode(Call("ReceiveMessage", {}, ask()), result).body.decode()
 
@@ -121,6 +124,33 @@ def test_response_escapes_what_xml_cannot_hold(ask: Ask) -> None:
         "<ResponseMetadata><RequestId>4f1c3c1e-request</RequestId></ResponseMetadata>"
         "</ReceiveMessageResponse>"
     )
+
+
+def test_members_of_answers_have_the_order_of_the_xml(ask: Ask) -> None:
+    value = AttributeValue(DataType="String", StringValue="v")
+    message = answers.Message(Body="b", MD5OfMessageAttributes="n", MessageAttributes={"a": value})
+    received = answers.ReceiveMessageResult(Messages=[message])
+    sent = answers.SendMessageResult(MD5OfMessageAttributes="n", MessageId="i")
+
+    send = protocol.encode(Call("SendMessage", {}, ask()), sent).body
+    receive = protocol.encode(Call("ReceiveMessage", {}, ask()), received).body
+
+    assert b"><MD5OfMessageAttributes>n</MD5OfMessageAttributes><MessageId>i</MessageId><" in send
+    assert receive.index(b"<MD5OfMessageAttributes>") < receive.index(b"<MessageAttribute>")
+
+
+@pytest.mark.parametrize(("headers", "empty"), [({}, b"Failed"), (JSON_FIRST, b'"Failed":null')])
+def test_batch_without_failures_has_no_list_of_them(
+    ask: Ask, headers: dict[str, str], empty: bytes
+) -> None:
+    done = answers.DeleteMessageBatchResult(
+        Successful=[answers.DeleteMessageBatchResultEntry(Id="1")]
+    )
+
+    body = protocol.encode(Call("DeleteMessageBatch", {}, ask(headers=headers)), done).body
+
+    assert b"1" in body
+    assert (empty in body) == bool(headers)
 
 
 def test_response_without_result_has_no_result_element(ask: Ask) -> None:

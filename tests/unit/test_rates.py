@@ -1,8 +1,8 @@
 import pytest
 
 from skipmq import errors
-from skipmq.server import rates
-from skipmq.server.rates import Rate
+from skipmq.server import admission
+from skipmq.server.admission import Rate
 
 
 class Clock:
@@ -18,7 +18,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(rates, "monotonic", clock)
+    monkeypatch.setattr(admission, "monotonic", clock)
     return clock
 
 
@@ -70,7 +70,7 @@ def test_each_has_its_own(clock: Clock) -> None:
 
 
 def test_memory_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "_BUCKETS", 100)
+    monkeypatch.setattr(admission, "_BUCKETS", 100)
     rate = Rate(2)
 
     for number in range(1000):

@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import access
+from skipmq.protocol import Result
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
     """An action: its coroutine, the permissions that it needs, and how its calls are run."""
 
     # Called with the node and the call, and with `on_queue` also with the queue of QueueUrl.
-    run: Callable[..., Awaitable[dict[str, Any] | None]]
+    run: Callable[..., Awaitable[Result]]
     needs: access.Needs
     on_queue: bool = False
     # Looks the queue up without the cache.
@@ -25,8 +26,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-def on_queue(
-    run: Callable[..., Awaitable[dict[str, Any] | None]], *needs: str, **options: Any
-) -> Action:
+def on_queue(run: Callable[..., Awaitable[Result]], *needs: str, **options: Any) -> Action:
     """Return the record of an action on the queue of QueueUrl, which needs these permissions."""
     return Action(run=run, needs=access.queue_needs(*needs), on_queue=True, **options)

@@ -4,7 +4,6 @@ Source: SQS API Reference, SetQueueAttributes and GetQueueAttributes.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -13,7 +12,7 @@ from skipmq.actions import checks, redrive, regions
 from skipmq.auth import parse
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, answers, requests
 from skipmq.queue_attributes import ATTRIBUTES, OURS
 
 
@@ -73,7 +72,7 @@ _ALL = set(ATTRIBUTES) | set(_COUNTED) | _FIXED
 
 async def get_queue_attributes(
     node: Node, call: Call[requests.GetQueueAttributes], queue: Queue
-) -> dict[str, Any]:
+) -> answers.GetQueueAttributesResult:
     """Return the attributes of a queue that AttributeNames selects."""
     names = call.parameters.AttributeNames or []
     for each in names:
@@ -85,7 +84,7 @@ async def get_queue_attributes(
         counts = await node.statistics.count(queue.id, call.deadline)
         shown |= {key: str(getattr(counts, field)) for key, field in _COUNTED.items()}
     result = {key: value for key, value in sorted(shown.items()) if key in selected}
-    return {"Attributes": result} if result else {}
+    return answers.GetQueueAttributesResult(Attributes=result or None)
 
 
 async def set_queue_attributes(

@@ -1,18 +1,17 @@
 """The batch actions; each entry succeeds or fails on its own."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from skipmq import errors, limits
 from skipmq.actions import checks, messages
 from skipmq.model import OutgoingMessage, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, answers, digest, requests
 
 
 async def send_message_batch(
     node: Node, call: Call[requests.SendMessageBatch], queue: Queue
-) -> dict[str, Any]:
+) -> answers.SendMessageBatchResult:
     """Store up to ten messages."""
     entries = call.parameters.Entries
     checks.batch(entries, "SendMessageBatchRequestEntry")
@@ -29,7 +28,7 @@ async def send_message_batch(
     trace = messages.trace_header(node, call)
     accepted: list[requests.SendMessageBatchRequestEntry] = []
     accepted_messages: list[OutgoingMessage] = []
-    failed: list[dict[str, Any]] = []
+    failed: list[answers.BatchResultErrorEntry] = []
     limit = queue.attributes.maximum_message_size
     for entry, size in zip(entries, sizes, strict=True):
         try:
@@ -44,34 +43,46 @@ async def send_message_batch(
             accepted.append(entry)
             accepted_messages.append(message)
     if not accepted:
-        return _answer([], failed)
+        return answers.SendMessageBatchResult(Failed=failed)
     sender = call.identity.sender
     stored = await node.messages(queue).send(queue, accepted_messages, sender, call.deadline)
     node.sent(queue, len(accepted))
     succeeded = [
-        messages.answer(entry, each, {"Id": entry.Id})
+        messages.answer(
+            entry,
+            each,
+            answers.SendMessageBatchResultEntry(
+                Id=entry.Id,
+                MessageId=each.message_id,
+                MD5OfMessageBody=digest.body_md5(entry.MessageBody),
+            ),
+        )
         for entry, each in zip(accepted, stored, strict=True)
     ]
-    return _answer(succeeded, failed)
+    return answers.SendMessageBatchResult(Successful=succeeded, Failed=failed)
 
 
 async def delete_message_batch(
     node: Node, call: Call[requests.DeleteMessageBatch], queue: Queue
-) -> dict[str, Any]:
+) -> answers.DeleteMessageBatchResult:
     """Delete up to ten received messages."""
     entries = call.parameters.Entries
     checks.batch(entries, "DeleteMessageBatchRequestEntry")
-    return _each(entries, await messages.delete(node, call, queue, entries))
+    done, failed = _outcomes(entries, await messages.delete(node, call, queue, entries))
+    succeeded = [*map(answers.DeleteMessageBatchResultEntry, done)]
+    return answers.DeleteMessageBatchResult(Successful=succeeded, Failed=failed)
 
 
 async def change_message_visibility_batch(
     node: Node, call: Call[requests.ChangeMessageVisibilityBatch], queue: Queue
-) -> dict[str, Any]:
+) -> answers.ChangeMessageVisibilityBatchResult:
     """Set the visibility timeouts of up to ten messages in flight, from now on."""
     entries = call.parameters.Entries
     checks.batch(entries, "ChangeMessageVisibilityBatchRequestEntry")
     failures = await messages.change_visibilities(node, call, queue, entries, _gone)
-    return _each(entries, failures)
+    done, failed = _outcomes(entries, failures)
+    succeeded = [*map(answers.ChangeMessageVisibilityBatchResultEntry, done)]
+    return answers.ChangeMessageVisibilityBatchResult(Successful=succeeded, Failed=failed)
 
 
 def _gone(_: str) -> errors.SqsError:
@@ -88,32 +99,23 @@ def _check_fifo(entries: Sequence[messages.Outgoing], queue: Queue) -> None:
         raise errors.InvalidParameterValueException(error.message) from error
 
 
-def _each(
+def _outcomes(
     entries: Sequence[checks.Entry], failures: Sequence[errors.SqsError | None]
-) -> dict[str, Any]:
+) -> tuple[list[str], list[answers.BatchResultErrorEntry]]:
+    """Return the ids of the entries that have succeeded, and the failures of the others."""
     if failures.count(None) == len(failures):
-        return {"Successful": [{"Id": entry.Id} for entry in entries]}
+        return [entry.Id for entry in entries], []
     each = [*zip(entries, failures, strict=True)]
-    return _answer(
-        [{"Id": entry.Id} for entry, failure in each if failure is None],
+    return (
+        [entry.Id for entry, failure in each if failure is None],
         [_failed(entry, failure) for entry, failure in each if failure is not None],
     )
 
 
-def _answer(succeeded: list[dict[str, Any]], failed: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the answer to a batch, without empty lists."""
-    answer = {}
-    if succeeded:
-        answer["Successful"] = succeeded
-    if failed:
-        answer["Failed"] = failed
-    return answer
-
-
-def _failed(entry: checks.Entry, error: errors.SqsError) -> dict[str, Any]:
-    return {
-        "Id": entry.Id,
-        "SenderFault": error.fault == "Sender",
-        "Code": error.code,
-        "Message": error.message,
-    }
+def _failed(entry: checks.Entry, error: errors.SqsError) -> answers.BatchResultErrorEntry:
+    return answers.BatchResultErrorEntry(
+        Id=entry.Id,
+        SenderFault=error.fault == "Sender",
+        Code=error.code,
+        Message=error.message,
+    )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from skipmq.actions import checks
 from skipmq.delivery import receipts
 from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage, new_uuid
 from skipmq.node import Node
-from skipmq.protocol import Call, digest, requests
+from skipmq.protocol import Call, answers, digest, requests
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
@@ -23,12 +23,13 @@ Change: TypeAlias = (
     requests.ChangeMessageVisibility | requests.ChangeMessageVisibilityBatchRequestEntry
 )
 Entry = TypeVar("Entry", Deletion, Change)
+Sent = TypeVar("Sent", answers.SendMessageResult, answers.SendMessageBatchResultEntry)
 _TRACE_HEADER = re.compile("[ -~]{1,1024}")
 
 
 async def send_message(
     node: Node, call: Call[requests.SendMessage], queue: Queue
-) -> dict[str, Any]:
+) -> answers.SendMessageResult:
     """Store a message."""
     parameters, limit = call.parameters, queue.attributes.maximum_message_size
     message = outgoing(parameters, queue, trace_header(node, call))
@@ -37,7 +38,10 @@ async def send_message(
     sender = call.identity.sender
     (stored,) = await node.messages(queue).send(queue, [message], sender, call.deadline)
     node.sent(queue, 1)
-    return answer(parameters, stored, {})
+    result = answers.SendMessageResult(
+        MessageId=stored.message_id, MD5OfMessageBody=digest.body_md5(parameters.MessageBody)
+    )
+    return answer(parameters, stored, result)
 
 
 async def delete_message(node: Node, call: Call[requests.DeleteMessage], queue: Queue) -> None:
@@ -187,16 +191,14 @@ def shown_number(sequence_number: int) -> str:
     return str(_SEQUENCE_BASE + sequence_number)
 
 
-def answer(entry: Outgoing, stored: StoredMessage, result: dict[str, Any]) -> dict[str, Any]:
-    """Add to the result for the sender of a message what was stored, and return it."""
-    result["MessageId"] = stored.message_id
-    result["MD5OfMessageBody"] = digest.body_md5(entry.MessageBody)
+def answer(entry: Outgoing, stored: StoredMessage, result: Sent) -> Sent:
+    """Add to the result for the sender of a message what few messages have, and return it."""
     if attributes := entry.MessageAttributes:
-        result["MD5OfMessageAttributes"] = digest.attributes_md5(attributes)
+        result.MD5OfMessageAttributes = digest.attributes_md5(attributes)
     if system_attributes := entry.MessageSystemAttributes:
-        result["MD5OfMessageSystemAttributes"] = digest.attributes_md5(system_attributes)
+        result.MD5OfMessageSystemAttributes = digest.attributes_md5(system_attributes)
     if stored.sequence_number is not None:
-        result["SequenceNumber"] = shown_number(stored.sequence_number)
+        result.SequenceNumber = shown_number(stored.sequence_number)
     return result
 
 

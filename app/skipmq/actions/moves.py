@@ -6,7 +6,6 @@ handle is the base64 form of {"taskId": ..., "sourceArn": ...}.
 
 import re
 from base64 import b64decode, b64encode
-from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -15,7 +14,7 @@ from skipmq import errors
 from skipmq.actions import checks, regions
 from skipmq.model import MoveTask
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, answers, requests
 
 ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doesn't exist."
 # The parts of an ARN: partition, service, region, account and resource.
@@ -37,7 +36,7 @@ _read_handle = msgspec.json.Decoder(_Handle).decode
 
 async def start_message_move_task(
     node: Node, call: Call[requests.StartMessageMoveTask]
-) -> dict[str, Any]:
+) -> answers.StartMessageMoveTaskResult:
     """Start to move the messages of a dead-letter queue."""
     parameters = call.parameters
     source, rate = parameters.SourceArn, parameters.MaxNumberOfMessagesPerSecond
@@ -48,30 +47,30 @@ async def start_message_move_task(
     source = await regions.own_arn(node, call, source)
     destination = await regions.own_arn(node, call, parameters.DestinationArn)
     task = await node.moves.start(source, destination, rate, call.deadline, origins=call.origins)
-    return {"TaskHandle": task_handle(task, source)}
+    return answers.StartMessageMoveTaskResult(TaskHandle=task_handle(task, source))
 
 
 async def list_message_move_tasks(
     node: Node, call: Call[requests.ListMessageMoveTasks]
-) -> dict[str, Any]:
+) -> answers.ListMessageMoveTasksResult:
     """List the newest tasks of a dead-letter queue; MaxResults defaults to 1."""
     source, limit = call.parameters.SourceArn, call.parameters.MaxResults
     checks.tasks_listed(limit)
     _check_arn(source, "SourceArn")
     source = await regions.own_arn(node, call, source)
     tasks = await node.moves.list(source, limit or 1, call.deadline)
-    return {"Results": [shown_task(task, source) for task in tasks]}
+    return answers.ListMessageMoveTasksResult(Results=[shown_task(task, source) for task in tasks])
 
 
 async def cancel_message_move_task(
     node: Node, call: Call[requests.CancelMessageMoveTask]
-) -> dict[str, Any]:
+) -> answers.CancelMessageMoveTaskResult:
     """Cancel a task; messages that it has moved stay moved."""
     handle = _decode(call.parameters.TaskHandle)
     # Raises the error for an absent source, which precedes that for an absent task.
     await node.moves.list(handle.sourceArn, 1, call.deadline)
     moved = await node.moves.cancel(handle.taskId, handle.sourceArn, call.deadline)
-    return {"ApproximateNumberOfMessagesMoved": moved}
+    return answers.CancelMessageMoveTaskResult(ApproximateNumberOfMessagesMoved=moved)
 
 
 def source_arn(handle: str) -> str:
@@ -98,17 +97,16 @@ def _check_arn(value: str, parameter: str) -> None:
         raise checks.invalid(value, parameter, "Must be the ARN of a queue.")
 
 
-def shown_task(task: MoveTask, source: str) -> dict[str, Any]:
+def shown_task(task: MoveTask, source: str) -> answers.ListMessageMoveTasksResultEntry:
     """Return a task in the form of the actions' answers."""
-    shown = {
-        "TaskHandle": task_handle(task.id, source) if task.status == "RUNNING" else None,
-        "Status": task.status,
-        "SourceArn": source,
-        "DestinationArn": task.destination,
-        "MaxNumberOfMessagesPerSecond": task.rate,
-        "ApproximateNumberOfMessagesMoved": task.moved,
-        "ApproximateNumberOfMessagesToMove": task.to_move,
-        "FailureReason": task.failure,
-        "StartedTimestamp": task.started_at,
-    }
-    return {key: value for key, value in shown.items() if value is not None}
+    return answers.ListMessageMoveTasksResultEntry(
+        TaskHandle=task_handle(task.id, source) if task.status == "RUNNING" else None,
+        Status=task.status,
+        SourceArn=source,
+        DestinationArn=task.destination,
+        MaxNumberOfMessagesPerSecond=task.rate,
+        ApproximateNumberOfMessagesMoved=task.moved,
+        ApproximateNumberOfMessagesToMove=task.to_move,
+        FailureReason=task.failure,
+        StartedTimestamp=task.started_at,
+    )

@@ -21,13 +21,13 @@ class Page:
 
     def cut(
         self, node: Node, call: Call, account: str, names: Sequence[str]
-    ) -> tuple[list[str], dict[str, str]]:
+    ) -> tuple[list[str], str | None]:
         """Return the URLs of the page, and NextToken if there are more and the page is counted."""
         region = call.identity.region
         urls = [queue_url(node, call, QueueName(account, region, n)) for n in names[: self.limit]]
         if not self.counted or len(names) <= self.limit:
-            return urls, {}
-        return urls, {"NextToken": token(names[self.limit - 1])}
+            return urls, None
+        return urls, token(names[self.limit - 1])
 
 
 def page(call: Call) -> Page:

@@ -1,14 +1,12 @@
 """Create, find, list, purge and delete queues."""
 
-from typing import Any
-
 from skipmq.actions import access, attributes, checks, paging, regions, tags
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, answers, requests
 
 
-async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> dict[str, Any]:
+async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> answers.CreateQueueResult:
     """Create a queue, unless one of that name with the same attributes exists; return its URL."""
     name = call.parameters.QueueName
     given_attributes = call.parameters.Attributes or {}
@@ -27,17 +25,17 @@ async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> dict[str
         cooldown=node.settings.name_cooldown,
         deadline=call.deadline,
     )
-    return {"QueueUrl": paging.queue_url(node, call, queue)}
+    return answers.CreateQueueResult(QueueUrl=paging.queue_url(node, call, queue))
 
 
-async def get_queue_url(node: Node, call: Call[requests.GetQueueUrl]) -> dict[str, Any]:
+async def get_queue_url(node: Node, call: Call[requests.GetQueueUrl]) -> answers.GetQueueUrlResult:
     """Return the URL of a queue."""
     ((_, name),) = access.named_queue_needs(call)
     queue = await regions.declared(node, call, name)
-    return {"QueueUrl": paging.queue_url(node, call, queue.name)}
+    return answers.GetQueueUrlResult(QueueUrl=paging.queue_url(node, call, queue.name))
 
 
-async def list_queues(node: Node, call: Call[requests.ListQueues]) -> dict[str, Any]:
+async def list_queues(node: Node, call: Call[requests.ListQueues]) -> answers.ListQueuesResult:
     """List queue URLs, in pages if MaxResults is given."""
     account, region = call.identity.account, call.identity.region
     prefix = call.parameters.QueueNamePrefix or ""
@@ -46,7 +44,7 @@ async def list_queues(node: Node, call: Call[requests.ListQueues]) -> dict[str, 
         account, region, prefix, page.after, page.limit + 1, call.deadline
     )
     urls, token = page.cut(node, call, account, names)
-    return {"QueueUrls": urls, **token} if urls else {}
+    return answers.ListQueuesResult(QueueUrls=urls or None, NextToken=token)
 
 
 async def delete_queue(node: Node, call: Call[requests.DeleteQueue], queue: Queue) -> None:

@@ -1,7 +1,6 @@
 """ReceiveMessage, and the form of received messages."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -19,7 +18,8 @@ from skipmq.model import (
     Recipient,
 )
 from skipmq.node import Node
-from skipmq.protocol import Call, digest, requests
+from skipmq.protocol import Call, answers, digest, requests
+from skipmq.protocol.answers import Message
 from skipmq.telemetry.logs import log
 
 SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | None]] = {
@@ -43,7 +43,7 @@ _stored_attributes = msgspec.json.Decoder(dict[str, AttributeValue]).decode
 
 async def receive_message(
     node: Node, call: Call[requests.ReceiveMessage], queue: Queue
-) -> dict[str, Any]:
+) -> answers.ReceiveMessageResult:
     """Claim messages, and wait for the first if the call or the queue has a wait time."""
     parameters = call.parameters
     checks.receive_limit(parameters.MaxNumberOfMessages)
@@ -73,7 +73,7 @@ async def receive_message(
         node.tracing.link(message.trace_header for message in reception.messages)
     seal = receipts.seal((node.receipt_keys.current,), queue.name.arn)
     messages = [_shown(seal, each, system, parameters) for each in reception.messages]
-    return {"Messages": messages} if messages else {}
+    return answers.ReceiveMessageResult(Messages=messages or None)
 
 
 class _Receiver:
@@ -175,24 +175,25 @@ def _shown(
     message: ReceivedMessage,
     system: list[str],
     parameters: requests.ReceiveMessage,
-) -> dict[str, Any]:
-    id_, body = message.message_id, message.body
-    result: dict[str, Any] = {
-        "MessageId": id_,
-        "ReceiptHandle": seal.encode(message.id, message.receive_count, message.received_at, id_),
-        "MD5OfBody": digest.body_md5(body),
-        "Body": body,
-    }
+) -> Message:
+    result = Message(
+        MessageId=message.message_id,
+        ReceiptHandle=seal.encode(
+            message.id, message.receive_count, message.received_at, message.message_id
+        ),
+        MD5OfBody=digest.body_md5(message.body),
+        Body=message.body,
+    )
     if system:
         values = {attribute: SYSTEM_ATTRIBUTES[attribute](message) for attribute in system}
         if present := {key: value for key, value in values.items() if value is not None}:
-            result["Attributes"] = present
+            result.Attributes = present
     if message.attributes and (patterns := parameters.MessageAttributeNames):
         stored = stored_attributes(message)
         chosen = {key: value for key, value in stored.items() if _matches(key, patterns)}
         if chosen:
-            result["MessageAttributes"] = chosen
-            result["MD5OfMessageAttributes"] = digest.attributes_md5(chosen)
+            result.MessageAttributes = chosen
+            result.MD5OfMessageAttributes = digest.attributes_md5(chosen)
     return result
 
 

@@ -13,7 +13,7 @@ from skipmq import errors, limits, names
 from skipmq.actions import checks, paging
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, answers, requests
 
 _PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
 
@@ -69,13 +69,13 @@ def allow_policy(value: str) -> str:
 
 async def list_dead_letter_source_queues(
     node: Node, call: Call[requests.ListDeadLetterSourceQueues], queue: Queue
-) -> dict[str, Any]:
+) -> answers.ListDeadLetterSourceQueuesResult:
     """List the URLs of the queues whose redrive policy names this queue."""
     name = queue.name
     page = paging.page(call)
     found = await node.queues.dead_letter_sources(name, page.after, page.limit + 1, call.deadline)
     urls, token = page.cut(node, call, name.account, found)
-    return {"queueUrls": urls, **token}
+    return answers.ListDeadLetterSourceQueuesResult(queueUrls=urls, NextToken=token)
 
 
 def _is_queue(arn: object) -> bool:

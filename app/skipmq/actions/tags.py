@@ -6,13 +6,12 @@ the AWS Resource Groups Tagging API.
 
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
 
 from skipmq import errors, limits
 from skipmq.actions import checks
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import Call, answers, requests
 
 _RESERVED = "aws:"
 _SIGNS = frozenset("_.:/=+-@")
@@ -38,10 +37,10 @@ async def untag_queue(node: Node, call: Call[requests.UntagQueue], queue: Queue)
 
 async def list_queue_tags(
     node: Node, call: Call[requests.ListQueueTags], queue: Queue
-) -> dict[str, Any]:
+) -> answers.ListQueueTagsResult:
     """Return the tags of a queue."""
     del node, call
-    return {"Tags": dict(sorted(queue.tags.items()))} if queue.tags else {}
+    return answers.ListQueueTagsResult(Tags=dict(sorted(queue.tags.items())) or None)
 
 
 def check(tags: Mapping[str, str], queue: str) -> None:

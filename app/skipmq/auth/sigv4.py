@@ -44,7 +44,7 @@ _UNSIGNED = "Headers that begin with 'x-amz-' must be signed: '{}' is not."
 Pairs = list[tuple[bytes, bytes]]
 
 
-class Headers(Protocol):
+class SignedHeaders(Protocol):
     """The headers of a request, by name in lower case.
 
     Those with an attribute `is_canonical` that is true are in the form that is signed.
@@ -70,7 +70,7 @@ class SignedRequest(Protocol):
         """Return the query string without the question mark."""
 
     @property
-    def headers(self) -> Headers:
+    def headers(self) -> SignedHeaders:
         """Return the headers."""
 
     @property

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from skipmq import limits
 from skipmq.actions import access, checks, moves, regions
 from skipmq.extensions import search
@@ -96,7 +98,8 @@ def _account_task(task: MoveTask, source: str, starts: Sequence[AuditRecord]) ->
 
 
 def _shown(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:
-    shown = {"Kind": task.kind} | moves.shown_task(task, source)
+    members: dict[str, Any] = msgspec.to_builtins(moves.shown_task(task, source))
+    shown = {"Kind": task.kind} | members
     if task.kind == "redrive":
         return shown
     shown["ApproximateNumberOfMessagesPassed"] = task.passed

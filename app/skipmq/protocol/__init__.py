@@ -3,13 +3,11 @@
 A request uses the AWS JSON protocol or the legacy Query protocol, and its response uses the same.
 """
 
-from typing import Any
-
 from skipmq import errors
 from skipmq.protocol import awsjson, extensions, query, shapes
-from skipmq.protocol.call import Call, Request, Response
+from skipmq.protocol.call import Call, Request, Response, Result
 
-__all__ = ["REQUESTS", "Call", "Request", "Response", "decode", "encode", "encode_error"]
+__all__ = ["REQUESTS", "Call", "Request", "Response", "Result", "decode", "encode", "encode_error"]
 
 REQUESTS = {
     name: action.input.struct for name, action in shapes.ACTIONS.items()
@@ -23,7 +21,7 @@ def decode(request: Request) -> Call:
     return query.decode(request)
 
 
-def encode(call: Call, result: dict[str, Any] | None) -> Response:
+def encode(call: Call, result: Result) -> Response:
     """Return the response with an action's result, which has the names of AWS's JSON model."""
     if call.request.is_json:
         return awsjson.encode(call, result)

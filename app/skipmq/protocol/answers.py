@@ -1,9 +1,10 @@
-"""The results of SQS actions: a class for each that has one, its members in the order of the XML.
+"""The results of SQS actions: a class for each that has one, its members in the order of the JSON.
 
-Members without a value are omitted. Annotations and source are as in `requests`.
+Members without a value are omitted, and so are required lists that have a default, when empty.
+Annotations and source are as in `requests`.
 """
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Struct
 
@@ -22,12 +23,15 @@ QueueUrlList: TypeAlias = Annotated[list[str], elements("QueueUrl")]
 class Answer(Struct, kw_only=True, omit_defaults=True, gc=False):
     """A result, or a structure within one."""
 
+    # The last members of the XML, if it has them in another order.
+    xml_order: ClassVar[tuple[str, ...]] = ()
+
 
 class CancelMessageMoveTaskResult(Answer, kw_only=True):
     ApproximateNumberOfMessagesMoved: Long | None = None
 
 
-class ChangeMessageVisibilityBatchResultEntry(Answer, kw_only=True):
+class ChangeMessageVisibilityBatchResultEntry(Answer):
     Id: str
 
 
@@ -39,21 +43,21 @@ class BatchResultErrorEntry(Answer, kw_only=True):
 
 
 class ChangeMessageVisibilityBatchResult(Answer, kw_only=True):
-    Successful: list[ChangeMessageVisibilityBatchResultEntry]
-    Failed: list[BatchResultErrorEntry]
+    Successful: list[ChangeMessageVisibilityBatchResultEntry] = []
+    Failed: list[BatchResultErrorEntry] = []
 
 
 class CreateQueueResult(Answer, kw_only=True):
     QueueUrl: str | None = None
 
 
-class DeleteMessageBatchResultEntry(Answer, kw_only=True):
+class DeleteMessageBatchResultEntry(Answer):
     Id: str
 
 
 class DeleteMessageBatchResult(Answer, kw_only=True):
-    Successful: list[DeleteMessageBatchResultEntry]
-    Failed: list[BatchResultErrorEntry]
+    Successful: list[DeleteMessageBatchResultEntry] = []
+    Failed: list[BatchResultErrorEntry] = []
 
 
 class GetQueueAttributesResult(Answer, kw_only=True):
@@ -95,13 +99,15 @@ class ListQueuesResult(Answer, kw_only=True):
 
 
 class Message(Answer, kw_only=True):
+    xml_order = ("MD5OfMessageAttributes", "MessageAttributes")
+
     MessageId: str | None = None
     ReceiptHandle: str | None = None
     MD5OfBody: str | None = None
     Body: str | None = None
     Attributes: AttributeMap | None = None
-    MD5OfMessageAttributes: str | None = None
     MessageAttributes: MessageAttributeMap | None = None
+    MD5OfMessageAttributes: str | None = None
 
 
 class ReceiveMessageResult(Answer, kw_only=True):
@@ -109,10 +115,18 @@ class ReceiveMessageResult(Answer, kw_only=True):
 
 
 class SendMessageResult(Answer, kw_only=True):
+    xml_order = (
+        "MD5OfMessageBody",
+        "MD5OfMessageAttributes",
+        "MD5OfMessageSystemAttributes",
+        "MessageId",
+        "SequenceNumber",
+    )
+
+    MessageId: str | None = None
     MD5OfMessageBody: str | None = None
     MD5OfMessageAttributes: str | None = None
     MD5OfMessageSystemAttributes: str | None = None
-    MessageId: str | None = None
     SequenceNumber: str | None = None
 
 
@@ -126,8 +140,8 @@ class SendMessageBatchResultEntry(Answer, kw_only=True):
 
 
 class SendMessageBatchResult(Answer, kw_only=True):
-    Successful: list[SendMessageBatchResultEntry]
-    Failed: list[BatchResultErrorEntry]
+    Successful: list[SendMessageBatchResultEntry] = []
+    Failed: list[BatchResultErrorEntry] = []
 
 
 class StartMessageMoveTaskResult(Answer, kw_only=True):

@@ -14,7 +14,14 @@ import msgspec
 
 from skipmq import errors
 from skipmq.protocol import extensions, requests, shapes
-from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
+from skipmq.protocol.call import (
+    Call,
+    Request,
+    Response,
+    Result,
+    queue_url,
+    response_headers,
+)
 
 _CONTENT_TYPE = "application/x-amz-json-1.0"
 _serialise = msgspec.json.Encoder().encode
@@ -65,7 +72,7 @@ def decode(request: Request) -> Call:
     return Call(action, parameters, request)
 
 
-def encode(call: Call, result: dict[str, Any] | None) -> Response:
+def encode(call: Call, result: Result) -> Response:
     """Return the response with an action's result; bytes in it become base64."""
     body = b"" if call.action in _WITHOUT_OUTPUT else _serialise(result or {})
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)

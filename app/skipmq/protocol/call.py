@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 import msgspec
 
@@ -18,11 +18,14 @@ else:
 
     T_co = TypeVar("T_co", covariant=True)
 
+# Of an action: its struct; of some of our own, the members; None if it has none.
+Result: TypeAlias = msgspec.Struct | dict[str, Any] | None
+
 _UNIDENTIFIED = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
-class Headers(Protocol):
+class RequestHeaders(Protocol):
     """Headers by name in lower case, of any server."""
 
     def get(self, name: str, /) -> str | None:
@@ -47,7 +50,7 @@ class Request(msgspec.Struct, eq=False):
 
     method: str
     path: str
-    headers: Headers
+    headers: RequestHeaders
     query: str
     body: bytes
     base_url: str

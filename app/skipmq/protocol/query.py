@@ -16,7 +16,14 @@ import msgspec
 
 from skipmq import errors
 from skipmq.protocol import queryjson, shapes, xml
-from skipmq.protocol.call import Call, Request, Response, queue_url, response_headers
+from skipmq.protocol.call import (
+    Call,
+    Request,
+    Response,
+    Result,
+    queue_url,
+    response_headers,
+)
 
 # Values by the unread rest of their names: {"1.Key": "colour"}.
 Fields: TypeAlias = dict[str, str]
@@ -58,13 +65,12 @@ def decode(request: Request) -> Call:
     return Call(action, parameters, request)
 
 
-def encode(call: Call, result: dict[str, Any] | None) -> Response:
+def encode(call: Call, result: Result) -> Response:
     """Return the response with an action's result, as XML unless the request accepts JSON."""
-    plain = msgspec.to_builtins(result or {}, builtin_types=(bytes,))
     if _accepts_json(call.request):
-        body = queryjson.result(call.action, plain, call.request.request_id)
+        body = queryjson.result(call.action, result, call.request.request_id)
         return Response(200, response_headers(call.request, _JSON_TYPE), body)
-    body = xml.result(call.action, plain, call.request.request_id)
+    body = xml.result(call.action, result, call.request.request_id)
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
 
 

@@ -11,12 +11,15 @@ import msgspec
 
 from skipmq import errors
 from skipmq.protocol import shapes, xml
+from skipmq.protocol.call import Result
 
 _serialise = msgspec.json.Encoder().encode
 _NAMES = {"Messages": "messages", "QueueUrls": "queueUrls"}
+# Null if empty.
+_OUTCOMES = frozenset({"Successful", "Failed"})
 
 
-def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
+def result(action: str, content: Result, request_id: str) -> bytes:
     """Return the document with an action's result."""
     shape = shapes.ACTIONS[action].output
     members = {} if shape is None else {f"{action}Result": _plain(shape, content)}
@@ -36,10 +39,12 @@ def error(failure: errors.SqsError, request_id: str) -> bytes:
 
 
 def _plain(shape: shapes.Shape, value: Any) -> Any:
+    if value is None:
+        return None
     match shape:
         case shapes.Structure(members):
             return {
-                _NAMES.get(name, name): _plain(member, value[name]) if name in value else None
+                _NAMES.get(name, name): _plain(member, _member(value, name))
                 for name, member in members.items()
             }
         case shapes.Map(inner):
@@ -50,3 +55,8 @@ def _plain(shape: shapes.Shape, value: Any) -> Any:
         case shapes.List(element):
             return [_plain(element, content) for content in value]
     return value
+
+
+def _member(value: Any, name: str) -> Any:
+    content = getattr(value, name)
+    return None if name in _OUTCOMES and not content else content

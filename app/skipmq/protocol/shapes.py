@@ -48,7 +48,7 @@ class Structure:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class ActionShape:
     """The input and output of an action; some have no output."""
 
     input: Structure
@@ -66,9 +66,12 @@ def location(name: str, shape: Shape) -> str:
 @cache
 def structure(struct: type[Struct]) -> Structure:
     """Return the structure that a class declares."""
-    fields = structs.fields(struct)
+    last: tuple[str, ...] = getattr(struct, "xml_order", ())
+    fields = sorted(
+        structs.fields(struct), key=lambda f: last.index(f.name) if f.name in last else -1
+    )
     members = {each.name: _shape(inspect.type_info(each.type)) for each in fields}
-    required = {each.name for each in fields if each.required}
+    required = {each.name for each in fields if each.required or each.default_factory is list}
     if issubclass(struct, requests.QueueParameters):
         required.add("QueueUrl")
     return Structure(members, frozenset(required), struct)
@@ -87,8 +90,8 @@ def required_members(shape: Shape) -> Iterator[str]:
             yield from required_members(shape.value)
 
 
-def _action(request: type[Struct], answer: type[Struct] | None = None) -> Action:
-    return Action(structure(request), None if answer is None else structure(answer))
+def _action(request: type[Struct], answer: type[Struct] | None = None) -> ActionShape:
+    return ActionShape(structure(request), None if answer is None else structure(answer))
 
 
 def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - one for each kind.
@@ -117,7 +120,7 @@ _SCALARS = {
     inspect.BytesType: Scalar("blob"),
 }
 
-ACTIONS: Mapping[str, Action] = {
+ACTIONS: Mapping[str, ActionShape] = {
     "AddPermission": _action(requests.AddPermission),
     "CancelMessageMoveTask": _action(
         requests.CancelMessageMoveTask, answers.CancelMessageMoveTaskResult

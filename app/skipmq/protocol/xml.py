@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 from skipmq import errors, limits
 from skipmq.protocol import shapes
+from skipmq.protocol.call import Result
 
 Writer: TypeAlias = Callable[[Any], str]
 
@@ -13,10 +14,10 @@ _HEAD = '<?xml version="1.0"?>'
 _NAMESPACE = 'xmlns="http://queue.amazonaws.com/doc/2012-11-05/"'
 
 
-def result(action: str, content: dict[str, Any], request_id: str) -> bytes:
+def result(action: str, content: Result, request_id: str) -> bytes:
     """Return the document with an action's result."""
     writer = _WRITERS[action]
-    written = "" if writer is None else writer(content)
+    written = "" if writer is None or content is None else writer(content)
     return (
         f"{_HEAD}<{action}Response {_NAMESPACE}>{written}<ResponseMetadata>"
         f"<RequestId>{escape(request_id)}</RequestId></ResponseMetadata></{action}Response>"
@@ -80,8 +81,12 @@ def _structure_writer(shape: shapes.Structure, tag: str) -> Writer:
         for name, member in shape.members.items()
     ]
 
-    def write(value: dict[str, Any]) -> str:
-        inner = "".join(writer(value[name]) for name, writer in writers if name in value)
+    def write(value: Any) -> str:
+        inner = "".join(
+            writer(content)
+            for name, writer in writers
+            if (content := getattr(value, name)) is not None
+        )
         return f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>"
 
     return write

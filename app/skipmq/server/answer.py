@@ -4,7 +4,6 @@ import asyncio
 import re
 from functools import lru_cache, partial
 from time import monotonic
-from typing import Any
 
 import msgspec
 
@@ -12,13 +11,12 @@ from skipmq import auth, errors, limits, protocol
 from skipmq.database import DatabaseError, monitor
 from skipmq.model import Identity, QueueStatistics
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, Response
+from skipmq.protocol import Call, Request, Response, Result
 from skipmq.server import request_trace
-from skipmq.server.admission import Admission
+from skipmq.server.admission import Admission, Rate
 from skipmq.server.browsers import Browsers
 from skipmq.server.dispatch import EVERY, perform
-from skipmq.server.proxies import Headers, Proxies, address
-from skipmq.server.rates import Rate
+from skipmq.server.proxies import ForwardingHeaders, Proxies, address
 from skipmq.server.request_log import RequestLog
 from skipmq.telemetry.logs import log
 
@@ -105,7 +103,7 @@ class Broker:
         node = self.node
         span = None if node.tracing is None else request_trace.begin(node.tracing, request)
         call: Call | None = None
-        result: dict[str, Any] | None = None
+        result: Result = None
         failure: errors.SqsError | None = None
         try:
             with self.admission:
@@ -177,7 +175,7 @@ class Broker:
                 log.exception("cannot read the statistics of queues")
             return [], None
 
-    async def act(self, call: Call) -> dict[str, Any] | None:
+    async def act(self, call: Call) -> Result:
         """Run a call of the console with authorisation, limits and logging; return its result.
 
         Raises an errors.SqsError.
@@ -248,7 +246,7 @@ class Broker:
         for name in {need.queue.arn for need in call.needs or ()}:
             queue_rate.take(name)
 
-    def origin(self, peer: str, scheme: str, headers: Headers) -> Origin:
+    def origin(self, peer: str, scheme: str, headers: ForwardingHeaders) -> Origin:
         """Return where a request is from; headers of forwarding count if `peer` is trusted."""
         get, proxies = headers.get, self._proxies
         host, site, page = get("host"), get("sec-fetch-site"), get("origin")

@@ -35,7 +35,7 @@ class ConnectionDropped(Exception):  # noqa: N818 - nothing is wrong.
     """A request is not answered, and its connection ends at once: a fault that a test injects."""
 
 
-class Door(Protocol):
+class ConnectionOwner(Protocol):
     """The server that a connection belongs to."""
 
     loop: asyncio.AbstractEventLoop
@@ -52,17 +52,17 @@ class Door(Protocol):
 class Port(Protocol):
     """The listening socket that has accepted a connection."""
 
-    def add(self, connection: "Connection") -> "Callable[[Connection, Head], Route]":
+    def add(self, connection: "ClientConnection") -> "Callable[[ClientConnection, Head], Route]":
         """Add an established connection; return the function that finds its routes."""
 
-    def is_spare(self, connection: "Connection") -> bool:
+    def is_spare(self, connection: "ClientConnection") -> bool:
         """Return whether a connection is beyond the limit."""
 
-    def remove(self, connection: "Connection") -> None:
+    def remove(self, connection: "ClientConnection") -> None:
         """Remove a connection."""
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """A connection; its current state times out at `expires_at`, a time of the loop."""
 
     __slots__ = (
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
     _reader: Reader
 
-    def __init__(self, door: Door, port: Port) -> None:
+    def __init__(self, door: ConnectionOwner, port: Port) -> None:
         self._door, self._port = door, port
         # The task that answers or parses next, requests that wait for it, and unparsed bytes.
         self._task: asyncio.Task[None] | asyncio.Handle | None = None

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import Any
 
 from skipmq import errors
 from skipmq.actions import ACTIONS, access, regions
@@ -12,7 +11,7 @@ from skipmq.actions.action import Action
 from skipmq.extensions import EXTENSIONS
 from skipmq.model import Queue, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import Call, Result
 
 EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
 # These reach no queue of another region than the client's: clients repeat them when they are done.
@@ -28,9 +27,7 @@ def queue_name(call: Call) -> QueueName | None:
     return needs[0].queue if needs else None
 
 
-async def perform(
-    node: Node, call: Call, admit: Callable[[Call], None] | None = None
-) -> dict[str, Any] | None:
+async def perform(node: Node, call: Call, admit: Callable[[Call], None] | None = None) -> Result:
     """Check the caller's permissions, call `admit`, run the action and return its result.
 
     The action is retried if its queue is purged or created again meanwhile. Raises
@@ -58,9 +55,7 @@ async def perform(
     return await _look_up_and_run(node, call, action, name)
 
 
-async def _look_up_and_run(
-    node: Node, call: Call, action: Action, name: QueueName
-) -> dict[str, Any] | None:
+async def _look_up_and_run(node: Node, call: Call, action: Action, name: QueueName) -> Result:
     """Look a queue up, perhaps in another region, and run an action on it, again if it moves."""
     queue: Queue | None = None
     if call.identity.is_of_any_region:

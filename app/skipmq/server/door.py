@@ -24,10 +24,10 @@ from skipmq.model import new_uuid
 from skipmq.protocol import Request, Response
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker, is_page, redirect, refusal
-from skipmq.server.connection import Connection
+from skipmq.server.connection import ClientConnection
 from skipmq.server.head import Head
 from skipmq.server.http import PendingBodies, Refused, Route
-from skipmq.server.listener import Listener
+from skipmq.server.listener import PortListener
 from skipmq.telemetry import exposition
 from skipmq.telemetry.metrics import Published
 
@@ -75,7 +75,7 @@ class Door:
         self._broker, self._collect, self._mount = broker, collect, mount
         self._max_connections = max_connections
         self._scheme = "https" if self.is_tls else "http"
-        self._listeners: list[Listener] = []
+        self._listeners: list[PortListener] = []
         self._sockets: list[socket.socket] = []
         self._threads, self._metrics_thread = ThreadPoolExecutor(4, "pages"), ThreadPoolExecutor(1)
         observer = broker.node.observer
@@ -107,10 +107,10 @@ class Door:
         self,
         listening: socket.socket,
         limit: int,
-        route: Callable[[Connection, Head], Route],
+        route: Callable[[ClientConnection, Head], Route],
         context: ssl.SSLContext | None,
     ) -> None:
-        listener = Listener(self, listening, limit, route, self._route_spare)
+        listener = PortListener(self, listening, limit, route, self._route_spare)
         await listener.open(context)
         self._listeners.append(listener)
         self._sockets.append(listening)
@@ -140,7 +140,7 @@ class Door:
         """Return the number of open client connections."""
         return sum(each.count for each in self._listeners)
 
-    def _connections(self) -> Iterator[Connection]:
+    def _connections(self) -> Iterator[ClientConnection]:
         return chain.from_iterable(each.connections for each in self._listeners)
 
     # Called by connections.
@@ -151,7 +151,7 @@ class Door:
             return self.date + _HSTS
         return self.date
 
-    def _route(self, connection: Connection, head: Head) -> Route:
+    def _route(self, connection: ClientConnection, head: Head) -> Route:
         """Return the route of a request by its head."""
         request, target = self._request(connection, head)
         method, version, hosts = head.method, head.version, head.headers.count("host")
@@ -166,14 +166,14 @@ class Door:
                 return Route(request, partial(_always, redirection), refused)
         return Route(request, self._broker.answer, refused)
 
-    def _route_probe(self, connection: Connection, head: Head) -> Route:
+    def _route_probe(self, connection: ClientConnection, head: Head) -> Route:
         """Return the route of a request on the port of health and metrics."""
         request, target = self._request(connection, head)
         refused = refusal("GET", head.version, head.headers.count("host"))
         answer = self._probes.get(target.sent_path, _unknown)
         return Route(request, answer, refused, limits.FORM_BYTES)
 
-    def _route_spare(self, connection: Connection, head: Head) -> Route:
+    def _route_spare(self, connection: ClientConnection, head: Head) -> Route:
         """Return the route of a request on a connection beyond the limit; raise Refused."""
         request, target = self._request(connection, head)
         if target.sent_path != _LIVE:
@@ -189,14 +189,14 @@ class Door:
             return limits.FORM_BYTES
         return limits.REQUEST_BYTES
 
-    def _page_at(self, path: str, connection: Connection, version: str) -> Answer:
+    def _page_at(self, path: str, connection: ClientConnection, version: str) -> Answer:
         if path.startswith("/console"):
             return partial(self._page, connection, version)
         if path == "/metrics" and not self._broker.node.settings.shows_metrics:
             return _unknown
         return self._probes.get(path, _unknown)
 
-    def _request(self, connection: Connection, head: Head) -> tuple[Request, "Target"]:
+    def _request(self, connection: ClientConnection, head: Head) -> tuple[Request, "Target"]:
         """Return the request, and its target; the body may be still to come."""
         target, headers = _target(head.target), head.headers
         if target.host is not None:
@@ -241,7 +241,7 @@ class Door:
             return protocol.encode_error(request, error)
         return Response(200, [("content-type", content_type)], body)
 
-    async def _page(self, connection: Connection, version: str, request: Request) -> Response:
+    async def _page(self, connection: ClientConnection, version: str, request: Request) -> Response:
         """Return the answer of Flask, or that too many requests wait for a thread."""
         environment = (connection.peer, self._scheme, connection.server, version)
         try:

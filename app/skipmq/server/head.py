@@ -29,7 +29,7 @@ _CONNECTION = {"1.1": "", "1.0": "connection: keep-alive\r\n", "": "connection: 
 _BODILESS = (204, 304)
 
 
-class Headers(dict[str, str]):
+class ParsedHeaders(dict[str, str]):
     """The headers of a request by name in lower case, the first value of each name."""
 
     # Further values of names.
@@ -55,7 +55,7 @@ class Headers(dict[str, str]):
         return [*super().items(), *self.repeated]
 
 
-class PlainHeaders(Headers):
+class PlainHeaders(ParsedHeaders):
     """The headers of a plain request: each name once, and no spaces that a signature leaves out."""
 
     is_canonical = True
@@ -67,7 +67,7 @@ class Head(msgspec.Struct, frozen=True):
     method: str
     target: bytes
     version: str
-    headers: Headers
+    headers: ParsedHeaders
     body: bytes = b""
 
 

@@ -21,7 +21,7 @@ from msgspec import structs
 from skipmq import errors, limits
 from skipmq.protocol import Request, Response, encode_error
 from skipmq.server.answer import BODY_INCOMPLETE, BODY_TOO_LONG
-from skipmq.server.head import HEADERS, Head, Headers, plain
+from skipmq.server.head import HEADERS, Head, ParsedHeaders, plain
 
 # The limit in bytes of the target, and of all headers or trailers; and the bytes that each header
 # counts in addition to its own.
@@ -134,7 +134,7 @@ class Reader:
     def _begin(self) -> None:
         self.state = "idle"
         self._target = b""
-        self._headers = Headers()
+        self._headers = ParsedHeaders()
         # Bytes of headers or trailers, and of all data since the last piece of a body.
         self._head_bytes = self._fed = self._fed_counted = 0
         self._route: Route | None = None

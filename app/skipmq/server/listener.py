@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 
-from skipmq.server.connection import Connection, Door
+from skipmq.server.connection import ClientConnection, ConnectionOwner
 from skipmq.server.head import Head
 from skipmq.server.http import Route
 from skipmq.telemetry.logs import log
@@ -23,30 +23,30 @@ SPARE, HANDSHAKE_SECONDS = 32, 10
 _PAUSE = 0.1
 
 
-class Listener:
+class PortListener:
     """A listening socket, which stays the caller's; for one loop."""
 
     def __init__(
         self,
-        door: Door,
+        door: ConnectionOwner,
         listening: socket.socket,
         limit: int,
-        route: Callable[[Connection, Head], Route],
-        spare_route: Callable[[Connection, Head], Route],
+        route: Callable[[ClientConnection, Head], Route],
+        spare_route: Callable[[ClientConnection, Head], Route],
     ) -> None:
         """Create a listener with a limit of connections.
 
         `route` finds the route of a request, `spare_route` that of one on a spare place.
         """
-        self.connections: set[Connection] = set()
+        self.connections: set[ClientConnection] = set()
         self._door, self._listening, self._limit = door, listening, limit
         self._socket = listening.dup()
         self._routes = spare_route, route
         self._context: ssl.SSLContext | None = None
         self._server: asyncio.Server | None = None
-        self._handshakes: dict[Connection, asyncio.Task[None]] = {}
+        self._handshakes: dict[ClientConnection, asyncio.Task[None]] = {}
         # Connections beyond the limit, in the order in which they were accepted.
-        self._spare: dict[Connection, None] = {}
+        self._spare: dict[ClientConnection, None] = {}
 
     @property
     def count(self) -> int:
@@ -57,7 +57,7 @@ class Listener:
         """Accept connections, over TLS with a context."""
         if context is None:
             self._server = await self._door.loop.create_server(
-                partial(Connection, self._door, self), sock=self._socket, backlog=BACKLOG
+                partial(ClientConnection, self._door, self), sock=self._socket, backlog=BACKLOG
             )
             return
         self._socket.settimeout(0)
@@ -83,24 +83,24 @@ class Listener:
 
     # Called by connections.
 
-    def add(self, connection: Connection) -> Callable[[Connection, Head], Route]:
+    def add(self, connection: ClientConnection) -> Callable[[ClientConnection, Head], Route]:
         """Add an established connection; return the function that finds its routes."""
         if self._handshakes.pop(connection, None) is None:
             self._take_place(connection)
         self.connections.add(connection)
         return self._routes[connection not in self._spare]
 
-    def is_spare(self, connection: Connection) -> bool:
+    def is_spare(self, connection: ClientConnection) -> bool:
         """Return whether a connection is beyond the limit."""
         return connection in self._spare
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: ClientConnection) -> None:
         """Remove a connection."""
         self.connections.discard(connection)
         self._spare.pop(connection, None)
         self._handshakes.pop(connection, None)
 
-    def _take_place(self, connection: Connection) -> None:
+    def _take_place(self, connection: ClientConnection) -> None:
         """Give a connection a place: beyond the limit a spare one, if need be the oldest one's."""
         if self.count < self._limit:
             return
@@ -126,7 +126,7 @@ class Listener:
             loop.remove_reader(self._socket)
             loop.call_later(_PAUSE, self._accept_again)
             return
-        connection = Connection(self._door, self)
+        connection = ClientConnection(self._door, self)
         self._take_place(connection)
         self._handshakes[connection] = task = loop.create_task(self._shake(client, connection))
         task.add_done_callback(partial(self._end_handshake, client, connection))
@@ -135,7 +135,7 @@ class Listener:
         if self._socket.fileno() >= 0:
             self._door.loop.add_reader(self._socket, self._accept)
 
-    async def _shake(self, client: socket.socket, connection: Connection) -> None:
+    async def _shake(self, client: socket.socket, connection: ClientConnection) -> None:
         client.settimeout(0)
         await self._door.loop.connect_accepted_socket(
             lambda: connection,
@@ -145,7 +145,7 @@ class Listener:
         )
 
     def _end_handshake(
-        self, client: socket.socket, connection: Connection, task: asyncio.Task[None]
+        self, client: socket.socket, connection: ClientConnection, task: asyncio.Task[None]
     ) -> None:
         """Forget a connection whose handshake has failed."""
         if not task.cancelled() and (error := task.exception()) is None:

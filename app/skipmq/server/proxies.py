@@ -21,7 +21,7 @@ class Forwarded(msgspec.Struct, frozen=True, gc=False):
     host: str | None
 
 
-class Headers(Protocol):
+class ForwardingHeaders(Protocol):
     """The headers of a request, by name in lower case."""
 
     def get(self, name: str, /) -> str | None:
@@ -34,7 +34,7 @@ class Headers(Protocol):
         """
 
 
-# Headers.joined of a request.
+# ForwardingHeaders.joined of a request.
 HeaderValues = Callable[[str], str]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skipmq import errors
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
-from skipmq.protocol import Call, Request, Response
+from skipmq.protocol import Call, Request, Response, Result, answers
 from skipmq.server.dispatch import queue_name
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def end(  # noqa: PLR0913, PLR0917 - all are recorded.
     span: "RequestSpan",
     request: Request,
     call: Call | None,
-    result: dict[str, Any] | None,
+    result: Result,
     failure: errors.SqsError | None,
     response: Response,
 ) -> None:
@@ -70,7 +70,7 @@ def end(  # noqa: PLR0913, PLR0917 - all are recorded.
     name, attributes = request.method, dict[str, Any]()
     if span.is_recording:  # With sampling most spans are not.
         if call is not None:
-            name, attributes = _describe(call, result or {})
+            name, attributes = _describe(call, result)
         attributes |= {
             "aws.request_id": request.request_id,
             "client.address": request.client,
@@ -83,7 +83,7 @@ def end(  # noqa: PLR0913, PLR0917 - all are recorded.
     span.end(name, attributes, is_fault=response.status >= _FAULT)
 
 
-def _describe(call: Call, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _describe(call: Call, result: Result) -> tuple[str, dict[str, Any]]:
     """Return the name and the attributes of a call's span."""
     name = call.action
     attributes: dict[str, Any] = {"messaging.operation.name": name}
@@ -95,8 +95,8 @@ def _describe(call: Call, result: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         attributes["messaging.destination.name"] = queue
     if (entries := getattr(call.parameters, "Entries", None)) is not None:
         attributes["messaging.batch.message_count"] = len(entries)
-    elif name == "ReceiveMessage":
-        attributes["messaging.batch.message_count"] = len(result.get("Messages", ()))
-    elif "MessageId" in result:
-        attributes["messaging.message.id"] = result["MessageId"]
+    elif isinstance(result, answers.ReceiveMessageResult):
+        attributes["messaging.batch.message_count"] = len(result.Messages or ())
+    elif isinstance(result, answers.SendMessageResult):
+        attributes["messaging.message.id"] = result.MessageId
     return (name if queue == "*" else f"{name} {queue}"), attributes

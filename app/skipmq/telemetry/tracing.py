@@ -31,7 +31,7 @@ _DIGITS, _EPOCH_DIGITS = 32, 8
 T = TypeVar("T")
 
 
-class Headers(Protocol):
+class TraceHeaders(Protocol):
     """Headers by name in lower case."""
 
     def get(self, name: str, /) -> str | None:
@@ -56,7 +56,7 @@ class Tracing:
         self._provider.add_span_processor(BatchSpanProcessor(_Exporter()))
         self._tracer = self._provider.get_tracer("skipmq", release.VERSION)
 
-    def request(self, name: str, headers: Headers) -> "RequestSpan":
+    def request(self, name: str, headers: TraceHeaders) -> "RequestSpan":
         """Start the span of a request as a child of the span in its headers."""
         remote = _remote(headers)
         parent = context.Context() if remote is None else _context_with(NonRecordingSpan(remote))
@@ -70,7 +70,7 @@ class Tracing:
         """Start the span of a receiver's wait if the span of its request is recording."""
         return self._tracer.start_span("wait") if _current() is not None else None
 
-    def trace_header(self, headers: Headers) -> str | None:
+    def trace_header(self, headers: TraceHeaders) -> str | None:
         """Convert the sender's W3C `traceparent` header to an AWSTraceHeader."""
         sender = _w3c_context(headers)
         if sender is None:
@@ -227,7 +227,7 @@ def _context_with(span: Span) -> context.Context:
     return trace.set_span_in_context(span, context.Context())
 
 
-def _remote(headers: Headers) -> SpanContext | None:
+def _remote(headers: TraceHeaders) -> SpanContext | None:
     """Return the client's span from the W3C header, else from the X-Ray header of AWS's clients."""
     remote = _w3c_context(headers)
     if remote is None and (header := headers.get("x-amzn-trace-id")):
@@ -235,7 +235,7 @@ def _remote(headers: Headers) -> SpanContext | None:
     return remote
 
 
-def _w3c_context(headers: Headers) -> SpanContext | None:
+def _w3c_context(headers: TraceHeaders) -> SpanContext | None:
     parent = headers.get("traceparent")
     if not parent:
         return None

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
+import msgspec
 from cryptography.hazmat.primitives.hmac import HMAC
 
 from skipmq import errors
@@ -89,7 +90,7 @@ class _Scope(NamedTuple):
     form: str
 
 
-class _Claim(NamedTuple):
+class _Claim(msgspec.Struct, frozen=True, gc=False):
     """A signature as sent; it expires `seconds` after its date."""
 
     scope: _Scope
@@ -348,19 +349,26 @@ def _check_signed(signed: tuple[str, ...], headers: tuple[str, ...]) -> None:
 
 def _check_date(claim: _Claim, now: float) -> None:
     date = claim.date
-    signed_at = _seconds(date)
-    if claim.scope.day != date[:8]:
-        raise errors.SignatureDoesNotMatch(
-            "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date:"
-            f" '{claim.scope.day}' != '{date[:8]}', from '{date}'."
-        )
-    if not signed_at - WINDOW <= now <= signed_at + claim.seconds:
-        fault = "expired" if now > signed_at else "not yet current"
-        here = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
-        raise errors.RequestExpired(f"Signature {fault}: {date}, and it is {here} now.")
+    signed_at = _signed_at(date, claim.scope.day)
+    if signed_at - WINDOW <= now <= signed_at + claim.seconds:
+        return
+    fault = "expired" if now > signed_at else "not yet current"
+    here = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%SZ}"
+    raise errors.RequestExpired(f"Signature {fault}: {date}, and it is {here} now.")
 
 
 @lru_cache(maxsize=256)
+def _signed_at(date: str, day: str) -> float:
+    """Return the seconds since 1970 of a date, which is on the day of the credential scope."""
+    signed_at = _seconds(date)
+    if day != date[:8]:
+        raise errors.SignatureDoesNotMatch(
+            "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date:"
+            f" '{day}' != '{date[:8]}', from '{date}'."
+        )
+    return signed_at
+
+
 def _seconds(date: str) -> float:
     """Parse a date into seconds since 1970."""
     match = _DATE.fullmatch(date)

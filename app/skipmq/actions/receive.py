@@ -85,7 +85,7 @@ class _Receiver:
         self._node, self._call, self._name = node, call, queue.name
         self.recipient = Recipient()
         wait = call.parameters.WaitTimeSeconds
-        # How long it may wait.
+        # The wait time in seconds.
         self.seconds = queue.attributes.receive_message_wait_time_seconds if wait is None else wait
 
     async def wait(self, queue: Queue) -> Reception:

@@ -107,7 +107,7 @@ def _message(
 ) -> str:
     """Return the error message of the decoder.
 
-    For a number that no float can be it is that for a smaller number, which says what it expected.
+    For a number that no float can be it is that for a smaller number, which names what it expected.
     """
     if str(error).startswith("Number out of range"):
         smaller = _NUMBER.sub(lambda n: n[0] if isfinite(float(n[0])) else _SMALLER, body)

@@ -64,7 +64,7 @@ def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
 class Origin(msgspec.Struct, frozen=True, gc=False):
     """Where a request is from: the client's address, and the scheme and host that it used.
 
-    `refusal` says why it may be from a page of another site, or is empty.
+    `refusal` is the reason why it may be from a page of another site, or is empty.
     """
 
     client: str

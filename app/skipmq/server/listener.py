@@ -101,7 +101,7 @@ class PortListener:
         self._handshakes.pop(connection, None)
 
     def _take_place(self, connection: ClientConnection) -> None:
-        """Give a connection a place: beyond the limit a spare one, if need be the oldest one's."""
+        """Take a place: beyond the limit a spare one, if need be that of the oldest connection."""
         if self.count < self._limit:
             return
         if self.count >= self._limit + SPARE:

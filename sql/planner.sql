@@ -9,6 +9,7 @@ begin
   foreach v_function in array '{
     receive_messages, receive_from_queues, receive_readable_messages, return_messages, delete_messages, delete_from_queues, change_visibility, is_sent, low_watermark,
     claim_fifo_messages, receive_fifo_messages, receive_fifo_attempt, return_fifo_messages, delete_fifo_messages,
+    receive_from_fifo_queues, delete_from_fifo_queues,
     change_fifo_visibility,
     oldest_message, count_messages, count_in_flight, bound_in_flight, peek_messages, picked_messages, find_message, message_failures, search_messages, record_failure,
     copy_messages, move_messages,

@@ -55,7 +55,7 @@ begin
       skipmq.resend(bigint, tid[], bigint[], timestamptz),
       skipmq.new_queue_id(), skipmq.hold_generation(bigint), skipmq.hold_job(text, boolean),
       skipmq.hold_groups(bigint, bigint[], boolean), skipmq.lock_for_sending(bigint, text[], integer[]), skipmq.hold_queue(text, text, text),
-      skipmq.refresh_groups(bigint, bigint[]),
+      skipmq.refresh_groups(bigint, bigint[]), skipmq.refresh_groups_of_queues(bigint[], bigint[]), skipmq.hold_groups_of_queues(bigint[], bigint[], boolean),
       skipmq.check_messages(bigint, text[], text[], integer[], text[], text[], text[]),
       skipmq.check_message(boolean, integer, text, bigint, integer, text, text, text),
       skipmq.check_attributes(text[]),

@@ -3,7 +3,7 @@
 --   available longest, then from the next one; no two receives share a group. A group yields the messages before its first
 --   one that is in flight or delayed. Messages that are expired or received too often are settled on the way, within a fixed
 --   effort. A receive without messages gets one row without an id, as does each of a paused queue. p_commit: as in receive_messages.
--- Called by: the ReceiveMessage action, receive_fifo_messages.
+-- Called by: the ReceiveMessage action, receive_fifo_messages, receive_from_fifo_queues.
 -- Locks, in order: group rows, skipping locked ones; message rows, and those of clear_groups.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, message_group_available, message_group_order.

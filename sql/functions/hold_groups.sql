@@ -1,7 +1,7 @@
 -- Does: excludes other senders from groups of a FIFO queue until the transaction ends; returns the groups that it does not
 --   hold. p_waits: true waits for other senders, and holds all; false does not wait; null does not wait, and holds no more
 --   than some 500 groups in a transaction, the others being returned.
--- Called by: lock_for_sending, append_fifo, refresh_groups.
+-- Called by: lock_for_sending, append_fifo, refresh_groups, hold_groups_of_queues.
 -- Locks, in order: advisory locks of the groups, by number. A transaction's groups beyond some 500: the advisory lock of the
 --   queue instead, then, briefly, those of the groups.
 -- Raises: nothing.

@@ -1,6 +1,6 @@
 -- Does: deletes the given message rows, which the caller has locked, themselves or by their groups, and writes a history row
 --   for each, as the history mode of their queue requires; returns their number.
--- Called by: delete_fifo_messages, delete_picked_messages, advance_message_task, erase_messages, expire_visible,
+-- Called by: delete_fifo_messages, delete_from_fifo_queues, delete_picked_messages, advance_message_task, erase_messages, expire_visible,
 --   clear_group, clear_retired, expire_fifo.
 -- Locks, in order: none except the caller's.
 -- Raises: nothing.

@@ -287,7 +287,53 @@ async def test_queue_whose_claims_take_long_is_served_apart(
         )
         counts = [calls(node, operation)]
         for received in (queues, queues, [queues[0], queues[2]]):
-            await receive(node, *received)
+            # With a short timeout, the claims of queues run one after another.
+            await receive(node, *received, timeouts=[4] * len(received))
             counts.append(calls(node, operation))
 
     assert [after - before for before, after in pairwise(counts)] == [1, 2, 1]
+
+
+async def test_locked_group_of_a_fifo_queue_delays_only_its_own_requests(
+    database: str, owner: Connection
+) -> None:
+    async with node_of(as_node(database)) as node:
+        stuck, _ = queues = await queues_of(node, owner, ["stuck.fifo", "free.fifo"])
+        await send(node, *[(queue, "a") for queue in queues])
+        received = receipts(await receive(node, *queues))
+        both = list(zip(queues, received, strict=True))
+        with owner.transaction():
+            owner.execute("select skipmq.send_fifo_message('stuck.fifo', 'b', 'g', 'b')")
+            owner.execute(
+                "select from skipmq.message_group where queue_id = %s for update", (stuck.id,)
+            )
+            sent = [
+                node.messages(queue).send(queue, [message("c")], "me", node.deadline())
+                for queue in queues
+            ]
+            deleted = [
+                node.messages(queue).delete(queue, each, node.deadline()) for queue, each in both
+            ]
+            tasks = [asyncio.ensure_future(each) for each in (*sent, *deleted)]
+            assert len(await tasks[1]) == 1
+            assert await tasks[3] == ["deleted"]
+            assert [each.done() for each in tasks] == [False, True, False, True]
+
+        assert len(await tasks[0]) == 1
+        assert await tasks[2] == ["deleted"]
+        assert bodies(await receive(node, *queues)) == [["b", "c"], ["c"]]
+
+
+async def test_duplicates_of_fifo_queues_have_the_first_answer(
+    database: str, owner: Connection
+) -> None:
+    async with node_of(as_node(database)) as node:
+        queues = await queues_of(node, owner, [f"q{n}.fifo" for n in range(3)])
+        first = await send(node, *[(queue, "a") for queue in queues])
+
+        mixed = await send(
+            node, (queues[0], "a"), (queues[1], "b"), (queues[1], "a"), (queues[2], "a")
+        )
+
+        assert [mixed[0], mixed[2], mixed[3]] == first
+        assert bodies(await receive(node, *queues)) == [["a"], ["a", "b"], ["a"]]

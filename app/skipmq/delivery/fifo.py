@@ -7,13 +7,12 @@ no others.
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, groupby
-from operator import itemgetter
+from itertools import accumulate
 from time import monotonic
 from typing import Any, TypeVar
 
 from skipmq import errors
-from skipmq.database import Rows
+from skipmq.database import Rows, Statement
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.delivery import statements
 from skipmq.delivery.group_commit import GroupCommit, Key
@@ -24,6 +23,7 @@ from skipmq.delivery.messages import (
     Deletes,
     Durable,
     Messages,
+    Outcome,
     Send,
     Share,
 )
@@ -33,6 +33,8 @@ from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
 Item = TypeVar("Item")
 # The longest wait for a group, and the first and longest pause between two tries, in seconds.
 _LONGEST_WAIT, _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 0.001, 0.1
+# The outcome for a message whose queue was purged or deleted.
+_MOVED = "moved"
 
 
 class FifoMessages(Messages):
@@ -69,24 +71,26 @@ class FifoMessages(Messages):
 
     async def _send(
         self, key: Durable, requests: Sequence[Send], deadline: float
-    ) -> list[list[StoredMessage] | None]:
+    ) -> list[list[StoredMessage] | errors.SqsError | None]:
         """Store the requests; return None for each with a group that is locked."""
         mode = key[1]
         messages = [message for request in requests for message in request[1]]
-        # Each sender's messages of a queue in one call.
-        of_one = [
-            (queue_id, sender, sum([len(request[1]) for request in group]))
-            for (queue_id, sender), group in groupby(requests, itemgetter(0, 2))
-        ]
-        statement, parameters = statements.SEND_FIFO.statement(
-            [(queue_id, size) for queue_id, _, size in of_one],
+        queues: Any = requests[0][0]
+        senders: Any = requests[0][2]
+        statement: Statement = statements.SEND_FIFO
+        if requests[-1][0] != queues or len({request[2] for request in requests}) > 1:
+            statement = statements.SEND_TO_FIFO_QUEUES
+            queues = [request[0] for request in requests for _ in request[1]]
+            senders = [request[2] for request in requests for _ in request[1]]
+        parameters = (
+            queues,
             [m.message_id for m in messages],
             [m.body for m in messages],
             statements.array([m.attributes for m in messages]),
             [m.group_id for m in messages],
             [m.deduplication_id for m in messages],
             statements.array([m.trace_header for m in messages]),
-            [sender for _, sender, _ in of_one],
+            senders,
             SYNC_COMMIT[mode],
             [number for number, request in enumerate(requests) for _ in request[1]],
         )
@@ -95,36 +99,44 @@ class FifoMessages(Messages):
         tenant = self._tenant(requests)
         async with self._budget.room(len(messages), size, deadline):
             rows = await self._commit(tenant, mode, statement, parameters, deadline)
-        # The place of a message among all is that in its call, after those of earlier calls.
-        before = [0, *accumulate([size for *_, size in of_one])]
         stored = {
-            row[0] + (before[row[3] - 1] if len(of_one) > 1 else 0): StoredMessage(row[1], row[2])
-            for row in rows
+            place: None if id_ is None else StoredMessage(id_, number)
+            for place, id_, number in rows
         }
-        answers = [stored.get(place) for place in range(1, len(messages) + 1)]
-        shares = statements.split(answers, [request[1] for request in requests])
-        return [None if None in share else share for share in shares]  # type: ignore[misc]
+        places = statements.split(range(1, len(messages) + 1), [request[1] for request in requests])
+        return [_answer([stored.get(place, HELD) for place in share]) for share in places]
 
     async def _receive_within(
         self, shares: list[Share], most: int, deadline: float
-    ) -> list[Reception]:
+    ) -> list[Outcome]:
         # Each request claims its own groups, since consumers must not share one.
-        statement, parameters = statements.RECEIVE_FIFO[most > statements.FEW].statement(
-            [(share.queue_id, len(share.limits)) for share in shares],
-            [limit for share in shares for limit in share.limits],
-            [share.timeout for share in shares],
-            ASYNC_COMMIT,
-        )
-        receptions = []
-        found = await self._claim(shares, statement, parameters, deadline)
+        parameters: tuple[Any, ...]
+        if len(shares) == 1:
+            claims = statements.RECEIVE_FIFO
+            (share,) = shares
+            parameters = (share.queue_id, share.limits, share.timeout, ASYNC_COMMIT)
+        else:
+            claims = statements.RECEIVE_FROM_FIFO_QUEUES
+            parameters = (
+                [share.queue_id for share in shares],
+                [limit for share in shares for limit in share.limits],
+                list(accumulate([len(share.limits) for share in shares])),
+                [share.timeout for share in shares],
+                ASYNC_COMMIT,
+            )
+        receptions: list[Outcome] = []
+        found = await self._claim(shares, claims[most > statements.FEW], parameters, deadline)
         for share, rows in zip(shares, found, strict=True):
             by_request: list[Rows] = [[] for _ in share.limits]
             for row in rows:
                 by_request[row[-1] - 1].append(row)
-            receptions += [
-                self._reception(share.queue_id, each) if each else Reception([])
-                for each in by_request
-            ]
+            for each in by_request:
+                if each and each[0][2] is None:
+                    receptions.append(errors.QueueMoved())
+                else:
+                    receptions.append(
+                        self._reception(share.queue_id, each) if each else Reception([])
+                    )
         return receptions
 
     async def receive_attempt(
@@ -154,17 +166,20 @@ class FifoMessages(Messages):
 
     async def _delete(
         self, key: Durable, requests: Sequence[Deletes], deadline: float
-    ) -> list[list[str]]:
+    ) -> list[list[str] | errors.SqsError]:
         mode, receipts = key[1], [receipts for _, receipts in requests]
-        statement, parameters = statements.DELETE_FIFO.statement(
-            statements.sizes(requests),
-            *statements.receipts(receipts),
-            SYNC_COMMIT[mode],
-            self._waits,
-        )
+        queues: Any = requests[0][0]
+        statement = statements.DELETE_FIFO
+        if requests[-1][0] != queues:
+            queues = [each for each, receipts in requests for _ in receipts]
+            statement = statements.DELETE_FROM_FIFO_QUEUES
+        parameters = (queues, *statements.receipts(receipts), SYNC_COMMIT[mode])
         tenant = self._tenant(requests)
         rows = await self._commit(tenant, mode, statement, parameters, deadline)
-        return statements.split([row[0] for row in rows], receipts)
+        return [
+            errors.QueueMoved() if _MOVED in each else each
+            for each in statements.split([row[0] for row in rows], receipts)
+        ]
 
     async def change_visibility(
         self, queue: Queue, receipts: Sequence[Receipt], timeouts: Sequence[int], deadline: float
@@ -173,6 +188,15 @@ class FifoMessages(Messages):
         changes = list(zip(receipts, timeouts, strict=True))
         partition = queue.id >> QUEUE_BITS
         return await _with_groups(self._changes, partition, queue.id, changes, deadline)
+
+
+def _answer(
+    stored: list[StoredMessage | str | None],
+) -> list[StoredMessage] | errors.SqsError | None:
+    """Return the answer of a request; a result of None is that of a queue that is gone."""
+    if HELD in stored:
+        return None
+    return errors.QueueMoved() if None in stored else stored  # type: ignore[return-value]
 
 
 def _pauses(deadline: float) -> Iterator[float]:

@@ -21,7 +21,7 @@ from skipmq.database.statement import (
     Kind,
 )
 from skipmq.delivery.budget import GROUP_BYTES
-from skipmq.delivery.calls import Calls, Items, Own
+from skipmq.delivery.calls import Calls, Items
 from skipmq.delivery.receipts import Receipt
 from skipmq.limits import MESSAGE_BYTES
 from skipmq.model import OutgoingMessage, ReceivedMessage, Reception
@@ -90,10 +90,14 @@ PROBE = Statement(
     " from skipmq.low_watermark($1, $2, $3, $4, $5)",
     BIGINT, TIME, BIGINTS, BIGINTS, TIME,
 )  # fmt: skip
-RECEIVE_FIFO = [
-    Calls(f"{columns}, place", "claim_fifo_messages", Items(INTEGERS), Own(INTEGER, INTEGERS), TEXT)
-    for columns in (_RECEIVED_FIFO, _bounded(_RECEIVED_FIFO))
-]
+RECEIVE_FIFO = _claim(
+    f"{_RECEIVED_FIFO}, place", "skipmq.claim_fifo_messages($1, $2, $3, $4)",
+    BIGINT, INTEGERS, INTEGER, TEXT,
+)  # fmt: skip
+RECEIVE_FROM_FIFO_QUEUES = _claim(
+    f"{_RECEIVED_FIFO}, place, share", "skipmq.receive_from_fifo_queues($1, $2, $3, $4, $5)",
+    BIGINTS, INTEGERS, INTEGERS, INTEGERS, TEXT,
+)  # fmt: skip
 SEND = Statement(
     "select skipmq.send_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     BIGINT, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXT, INTERVAL,
@@ -102,10 +106,15 @@ SEND_TO_QUEUES = Statement(
     "select skipmq.send_to_queues($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     BIGINTS, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXTS, TEXT, INTERVAL,
 )  # fmt: skip
-SEND_FIFO = Calls(
-    "place, message_id::text, sequence_number", "send_fifo_messages",
-    Items(UUIDS), Items(TEXTS), Items(TEXTS), Items(TEXTS), Items(TEXTS), Items(TEXTS),
-    Own(TEXT, TEXTS), TEXT, Items(INTEGERS),
+SEND_FIFO = Statement(
+    "select place, message_id::text, sequence_number"
+    " from skipmq.send_fifo_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    BIGINT, UUIDS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, INTEGERS,
+)  # fmt: skip
+SEND_TO_FIFO_QUEUES = Statement(
+    "select place, message_id::text, sequence_number"
+    " from skipmq.send_to_fifo_queues($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    BIGINTS, UUIDS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXTS, TEXT, INTEGERS,
 )  # fmt: skip
 DELETE = Statement(
     "select skipmq.delete_messages($1, $2, $3, $4, $5)", BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT
@@ -114,11 +123,21 @@ DELETE_FROM_QUEUES = Statement(
     "select skipmq.delete_from_queues($1, $2, $3, $4, $5)",
     BIGINTS, BIGINTS, INTEGERS, UUIDS, TEXT,
 )  # fmt: skip
-_RECEIPTS = Items(BIGINTS), Items(INTEGERS), Items(UUIDS)
-DELETE_FIFO = Calls("outcome", "delete_fifo_messages", *_RECEIPTS, TEXT, BOOLEAN, is_ordered=True)
-_CHANGES = *_RECEIPTS, Items(TIMES), Items(INTEGERS), TEXT, BOOLEAN
-CHANGE = Calls("outcome", "change_visibility", *_CHANGES, is_ordered=True)
-CHANGE_FIFO = Calls("outcome", "change_fifo_visibility", *_CHANGES, is_ordered=True)
+DELETE_FIFO = Statement(
+    "select outcome from skipmq.delete_fifo_messages($1, $2, $3, $4, $5, false) order by place",
+    BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT,
+)  # fmt: skip
+DELETE_FROM_FIFO_QUEUES = Statement(
+    "select outcome from skipmq.delete_from_fifo_queues($1, $2, $3, $4, $5) order by place",
+    BIGINTS, BIGINTS, INTEGERS, UUIDS, TEXT,
+)  # fmt: skip
+CHANGE, CHANGE_FIFO = [
+    Calls(
+        "outcome", function,
+        Items(BIGINTS), Items(INTEGERS), Items(UUIDS), Items(TIMES), Items(INTEGERS), TEXT, BOOLEAN,
+    )
+    for function in ("change_visibility", "change_fifo_visibility")
+]  # fmt: skip
 RECEIVE_ATTEMPT = Statement(
     f"select {_RECEIVED_FIFO}, null"  # noqa: S608
     " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",

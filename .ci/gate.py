@@ -8,7 +8,7 @@ tests of each folder took are printed at the end.
 import re
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ class Gate:
         self._noted = noted
         self._finished: set[str] = set()
         # How many seconds the tests of a folder took, of all workers together.
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note that a test was run, and how long it took."""
@@ -41,7 +41,7 @@ class Gate:
     ) -> None:
         """Run again what failed, when all tests have run and their workers have stopped."""
         terminalreporter.section("seconds by folder")
-        for folder, seconds in self._seconds.most_common():
+        for folder, seconds in sorted(self._seconds.items(), key=lambda item: -item[1]):
             terminalreporter.write_line(f"{seconds:8.1f} {folder}")
         stats = terminalreporter.stats
         reports = [*stats.get("failed", ()), *stats.get("error", ())]

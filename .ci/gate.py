@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections import defaultdict
 from datetime import UTC, datetime
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ class Gate:
     ) -> None:
         """Run again what failed, when all tests have run and their workers have stopped."""
         terminalreporter.section("seconds by folder")
-        for folder, seconds in sorted(self._seconds.items(), key=itemgetter(1), reverse=True):
+        for folder, seconds in sorted(self._seconds.items(), key=lambda item: -item[1]):
             terminalreporter.write_line(f"{seconds:8.1f} {folder}")
         stats = terminalreporter.stats
         reports = [*stats.get("failed", ()), *stats.get("error", ())]

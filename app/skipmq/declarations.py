@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from skipmq import names
+from skipmq.protocol import names
 
 REDRIVE_POLICY = "RedrivePolicy"
 # Where each policy names queues.

@@ -1,52 +1,13 @@
 """The records that the layers exchange."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from msgspec import Meta
 
-from skipmq import limits
-from skipmq.queue_attributes import QueueAttributes
-
-_POOLED = 256
-# Random UUIDs are generated in pools of text, with a space after each. Places of the digits:
-_DIGIT_PLACES = [place for place in range(36) if place not in {8, 13, 18, 23}]
-_UUID = b"00000000-0000-4000-0000-000000000000 "
-_UUID_LENGTH = len(_UUID)
-# The template has the version; the variant is in the two upper bits of its digit.
-_VERSION_PLACE, _VARIANT_PLACE = 14, 19
-_VARIANT = bytes.maketrans(b"0123456789abcdef", b"89ab" * 4)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueName:
-    """The identity of a queue: account, region and name, and the ARN made of them."""
-
-    account: str
-    region: str
-    name: str
-    arn: str = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        arn = f"arn:aws:sqs:{self.region}:{self.account}:{self.name}"
-        object.__setattr__(self, "arn", arn)
-
-
-class AttributeValue(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
-    """The value of a message attribute; SQS reserves the lists for the future."""
-
-    StringValue: str | None = None
-    BinaryValue: bytes | None = None
-    StringListValues: Annotated[list[str], Meta(extra={"location": "StringListValue"})] | None = (
-        None
-    )
-    BinaryListValues: Annotated[list[bytes], Meta(extra={"location": "BinaryListValue"})] | None = (
-        None
-    )
-    DataType: str
+from skipmq.protocol.identity import QueueName
+from skipmq.protocol.queue_attributes import QueueAttributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +156,6 @@ class MessageFailures(NamedTuple):
     newest: int
 
 
-class Need(NamedTuple):
-    """A permission that a call needs, on a queue, or on all queues of an account (name `*`)."""
-
-    permission: str
-    queue: QueueName
-
-
 class Reception(msgspec.Struct, frozen=True, gc=False):
     """The result of one claim: messages, or the seconds until the next becomes visible."""
 
@@ -346,24 +300,6 @@ class MoveTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """The identity of a caller: account, region of the credential, and SenderId.
-
-    With a verified signature it also has the access key's id, and an ARN as its user.
-    """
-
-    account: str = limits.DEFAULT_ACCOUNT
-    region: str = limits.DEFAULT_REGION
-    sender: str = limits.DEFAULT_ACCOUNT
-    key_id: str | None = None
-    user: str = ""
-    # A command in the node's process: it may name no account or no region, which is every one.
-    is_operator: bool = field(default=False, compare=False)
-    # Whether a URL reaches a queue of another region where that of the caller has none.
-    is_of_any_region: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class DeclaredQueue:
     """A queue that a file declares; without an account or a region, the node's.
 
@@ -375,25 +311,3 @@ class DeclaredQueue:
     account: str | None = None
     region: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
-
-
-def _uuids() -> Iterator[str]:
-    """Yield random UUIDs as text, generated in pools, one column of digits at a time.
-
-    Source of the format: RFC 9562, section 5.4.
-    """
-    while True:
-        digits = os.urandom(len(_DIGIT_PLACES) * _POOLED // 2).hex().encode()
-        made = bytearray(_UUID * _POOLED)
-        for number, place in enumerate(_DIGIT_PLACES):
-            column = digits[number :: len(_DIGIT_PLACES)]
-            if place == _VARIANT_PLACE:
-                column = column.translate(_VARIANT)
-            if place != _VERSION_PLACE:
-                made[place::_UUID_LENGTH] = column
-        yield from made.decode().split()
-
-
-# Returns a random UUID as text; for the event loop's thread only. Each request and each message has
-# one, and str(uuid.uuid4()) takes nine times as long.
-new_uuid = _uuids().__next__

@@ -19,7 +19,7 @@ from skipmq.analytics.engines import duckdb
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.export import export
 from skipmq.cli.groups import cli
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 from support import lakes
 from support.analytics import settle
 from support.postgres import Connection, as_reader

@@ -13,7 +13,7 @@ from skipmq.analytics import export, forget, frames, reconcile, replay, snapshot
 from skipmq.analytics.forget import MessageCount
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres.erasure import ConditionError
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 from support.postgres import Connection
 from support.settled import NOON, row
 

@@ -33,7 +33,7 @@ from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.export import export
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.period import Period
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 from support.analytics import FACTS, all_rows, lake_rows, rows_of, settle
 from support.clock import connect
 from support.http import eventually

@@ -16,7 +16,7 @@ from skipmq.analytics.errors import ReplayError
 from skipmq.analytics.export import export
 from skipmq.analytics.postgres import replays
 from skipmq.analytics.postgres.replays import Target
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 from support.analytics import settle
 from support.http import eventually
 from support.postgres import Connection, as_node

@@ -6,10 +6,10 @@ from contextlib import suppress
 from bench.load import Outcome
 from bench.record import Pair
 from bench.run import Measure, Run
-from skipmq import errors, limits, protocol
 from skipmq.actions import checks
-from skipmq.model import AttributeValue
-from skipmq.protocol import Request
+from skipmq.protocol import codec, errors, limits
+from skipmq.protocol.call import Request
+from skipmq.protocol.requests import AttributeValue
 
 MOST = limits.REQUEST_BYTES
 HEAD = b'{"QueueUrl":"/000000000000/q","Entries":['
@@ -85,7 +85,7 @@ def _decoding(body: bytes, *, json: bool = True) -> Measure:
     def decode(_: int) -> Outcome:
         began = time.thread_time()
         with suppress(errors.SqsError):
-            protocol.decode(request)
+            codec.decode(request)
         return Outcome(1e3 * (time.thread_time() - began), {})
 
     return decode

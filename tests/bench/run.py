@@ -19,7 +19,7 @@ from bench.peers import Broker
 from bench.record import Comparison, WarmUp
 from bench.usage import Meter
 from bench.wire import Refused
-from skipmq.limits import DEFAULT_ACCOUNT as ACCOUNT
+from skipmq.protocol.limits import DEFAULT_ACCOUNT as ACCOUNT
 from support.http import SKIPMQ
 from support.postgres import Databases, as_node
 

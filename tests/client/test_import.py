@@ -8,7 +8,14 @@ import pytest
 
 EXPENSIVE = {
     *("alembic", "click", "cryptography", "flask", "prometheus_client", "psycopg", "pydantic"),
-    *("rich", "sqlalchemy", "structlog", "skipmq.errors", "skipmq.server", "skipmq.database"),
+    *(
+        "rich",
+        "sqlalchemy",
+        "structlog",
+        "skipmq.protocol.errors",
+        "skipmq.server",
+        "skipmq.database",
+    ),
 }
 
 

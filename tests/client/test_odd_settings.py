@@ -18,8 +18,9 @@ from skipmq.client import ClientError, statements
 from skipmq.config.settings import Settings
 from skipmq.database import maintenance, session
 from skipmq.database.statement import Statement
-from skipmq.model import OutgoingMessage, QueueName, Recipient
+from skipmq.model import OutgoingMessage, Recipient
 from skipmq.node import Node
+from skipmq.protocol.identity import QueueName
 from support.applications import Applications
 from support.pooler import PgBouncer
 from support.postgres import Connection, Databases, as_node, as_reader

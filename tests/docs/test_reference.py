@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from skipmq import App, errors
+from skipmq import App
 from skipmq.actions import ACTIONS
 from skipmq.config.settings import Settings
 from skipmq.database import files
 from skipmq.extensions import EXTENSIONS
+from skipmq.protocol import errors
 from skipmq.protocol.extensions import REQUESTS
-from skipmq.queue_attributes import ATTRIBUTES
+from skipmq.protocol.queue_attributes import ATTRIBUTES
 from support import pages
 from support.http import ROOT
 

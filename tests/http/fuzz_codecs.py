@@ -8,9 +8,10 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["skipmq.protocol", "skipmq.auth", "skipmq.actions"]):
-    from skipmq import auth, errors, protocol
+    from skipmq import auth
     from skipmq.actions import ACTIONS
-    from skipmq.protocol import Request
+    from skipmq.protocol import codec, errors
+    from skipmq.protocol.call import Request
 
 # Of which requests are made by putting something else into the middle.
 SAMPLES = [
@@ -52,12 +53,12 @@ def one_request(data: bytes) -> None:
     request = Request(method, path, headers, query, body, "http://localhost:9324", "id")
     try:
         auth.identify(headers.get("authorization"), query)
-        call = protocol.decode(request)
+        call = codec.decode(request)
     except errors.SqsError as error:
-        protocol.encode_error(request, error)
+        codec.encode_error(request, error)
         return
-    protocol.encode_error(request, errors.InternalFailure())
-    protocol.encode(call, None)
+    codec.encode_error(request, errors.InternalFailure())
+    codec.encode(call, None)
 
 
 if __name__ == "__main__":

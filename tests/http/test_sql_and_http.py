@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from skipmq.errors import BY_SQLSTATE
+from skipmq.protocol.errors import BY_SQLSTATE
 from support.http import ACCOUNT, NodeProcess
 from support.near_misses import FIFO, GOOD, MOST, STANDARD, STRING, messages
 from support.postgres import Connection

@@ -15,7 +15,7 @@ import pytest
 from botocore.credentials import Credentials
 from hypothesis import HealthCheck, example, given, settings
 
-from skipmq import errors
+from skipmq.protocol import errors
 from support.hostile import NAME, OTHER
 from support.hostile_http import Message, messages, streams
 from support.http import ROOT, Answer, NodeProcess, client

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from skipmq.model import AttributeValue
+from skipmq.protocol.requests import AttributeValue
 from support.digests import of_text
 from support.http import ACCOUNT, NodeProcess
 from support.wire import FORM, exchange

@@ -6,10 +6,10 @@ from time import monotonic
 import psycopg
 import pytest
 
-from skipmq import errors
 from skipmq.database.partitions import Database
 from skipmq.database.statement import Statement
 from skipmq.partitions import routers
+from skipmq.protocol import errors
 from support.http import NodeProcess, client, eventually
 from support.partitions import Partitions
 from support.postgres import as_node, with_long_lock_timeout

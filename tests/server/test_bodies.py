@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skipmq import limits
+from skipmq.protocol import limits
 from skipmq.server.connection import BODY_MINIMUM_SECONDS
 from support.hang_ups import WAYS, Leave, connections_held
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually

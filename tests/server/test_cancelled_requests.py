@@ -7,7 +7,7 @@ import psycopg
 from skipmq.config.settings import Settings
 from skipmq.node import Node
 from skipmq.processes.worker import cancel_others
-from skipmq.protocol import Response
+from skipmq.protocol.call import Response
 from skipmq.server.answer import Broker
 from support.loop import eventually
 from support.postgres import Connection, Databases, as_node, with_long_lock_timeout

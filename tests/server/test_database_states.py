@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from skipmq import embedded
-from skipmq.limits import DEFAULT_ACCOUNT
+from skipmq.protocol.limits import DEFAULT_ACCOUNT
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
 

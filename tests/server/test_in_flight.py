@@ -7,7 +7,7 @@ import psycopg
 
 from skipmq.database import Database
 from skipmq.delivery import InFlight
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 from skipmq.store import Queues
 from support.postgres import Connection
 from support.sql import Queue, number

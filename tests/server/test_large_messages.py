@@ -11,8 +11,9 @@ import pytest
 
 from skipmq.config.settings import Settings
 from skipmq.delivery.budget import GROUP_BYTES, WORKER_BYTES
-from skipmq.model import Queue, QueueName, Reception, Recipient
+from skipmq.model import Queue, Reception, Recipient
 from skipmq.node import Node
+from skipmq.protocol.identity import QueueName
 from skipmq.server.answer import Broker
 from skipmq.server.door import Door
 from support.loop import eventually

@@ -9,12 +9,13 @@ from uuid import uuid4
 
 import pytest
 
-from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.delivery.receipts import Receipt
 from skipmq.delivery.statements import receipts_for
-from skipmq.model import OutgoingMessage, Queue, QueueName, Reception, Recipient
+from skipmq.model import OutgoingMessage, Queue, Reception, Recipient
 from skipmq.node import Node
+from skipmq.protocol import errors
+from skipmq.protocol.identity import QueueName
 from skipmq.telemetry.metrics import Metrics
 from support.postgres import Connection, as_node, with_long_lock_timeout
 from support.sql import number

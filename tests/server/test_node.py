@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import NoObserver
-from skipmq.model import Identity, OutgoingMessage, QueueName, Recipient
+from skipmq.model import OutgoingMessage, Recipient
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, requests
+from skipmq.protocol import errors, requests
+from skipmq.protocol.call import Call, Request
+from skipmq.protocol.identity import Identity, QueueName
 from skipmq.server.dispatch import perform
 from skipmq.store import queues
 from support import http

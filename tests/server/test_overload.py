@@ -11,12 +11,13 @@ from urllib.parse import urlencode
 import psycopg
 import pytest
 
-from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import Database, Statement
 from skipmq.database.statement import TEXT
-from skipmq.model import Queue, QueueName
+from skipmq.model import Queue
 from skipmq.node import Node
+from skipmq.protocol import errors
+from skipmq.protocol.identity import QueueName
 from support import loop
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node, with_long_lock_timeout

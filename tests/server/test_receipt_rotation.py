@@ -5,8 +5,8 @@ from typing import Any
 import psycopg
 from botocore.exceptions import ClientError
 
-from skipmq import errors
 from skipmq.delivery import receipts
+from skipmq.protocol import errors
 from support.http import client, eventually
 from support.key_commands import Keys
 from support.nodes import two_nodes

@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import embedded, errors
+from skipmq import embedded
 from skipmq.config.settings import Settings
 from skipmq.delivery.statements import receipts_for
-from skipmq.model import OutgoingMessage, Queue, QueueName, Recipient, new_uuid
+from skipmq.model import OutgoingMessage, Queue, Recipient
 from skipmq.node import Node
+from skipmq.protocol import errors
+from skipmq.protocol.identity import QueueName
+from skipmq.protocol.uuids import new_uuid
 from support import standby
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, raw

@@ -1,4 +1,4 @@
-from skipmq import limits
+from skipmq.protocol import limits
 from support.postgres import Connection
 from support.sql import number
 

@@ -1,7 +1,7 @@
 import psycopg
 import pytest
 
-from skipmq.queue_attributes import ATTRIBUTES
+from skipmq.protocol.queue_attributes import ATTRIBUTES
 from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import Queue, number

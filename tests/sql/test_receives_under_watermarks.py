@@ -26,7 +26,8 @@ from skipmq.database import Database, Replication, Statement
 from skipmq.database.statement import TEXT
 from skipmq.delivery import StandardMessages, watermark
 from skipmq.delivery.watermark import Scans
-from skipmq.model import QueueName, Recipient
+from skipmq.model import Recipient
+from skipmq.protocol.identity import QueueName
 from skipmq.store import Queues
 from support.http import eventually
 from support.postgres import Connection, Databases

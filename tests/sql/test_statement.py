@@ -17,7 +17,7 @@ import pytest
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
-from skipmq import delivery, errors, store
+from skipmq import delivery, store
 from skipmq.database import Rows
 from skipmq.database import connection as connections
 from skipmq.database.statement import (
@@ -37,6 +37,7 @@ from skipmq.database.statement import (
     Kind,
     Statement,
 )
+from skipmq.protocol import errors
 from support.loop import eventually
 from support.postgres import Connection, Databases
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from skipmq.auth import policy_of, rights_for
 from skipmq.auth.keys import AccessKey, digest
 from skipmq.auth.sigv4 import verify
-from skipmq.protocol import Request
+from skipmq.protocol.call import Request
 
 ADMIN = policy_of(rights_for("admin"), "123456789012")
 KEY = AccessKey(

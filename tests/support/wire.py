@@ -10,7 +10,8 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 
-from skipmq.protocol import Call, Request, shapes
+from skipmq.protocol import shapes
+from skipmq.protocol.call import Call, Request
 from support.http import Answer
 
 JSON = {"Content-Type": "application/x-amz-json-1.0"}

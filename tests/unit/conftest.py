@@ -10,7 +10,8 @@ from botocore.model import ServiceModel
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from skipmq.protocol import Request, shapes
+from skipmq.protocol import shapes
+from skipmq.protocol.call import Request
 from support.http import QUERY_MODEL
 
 # Characters that XML 1.0 and a UTF-8 encoded JSON document can both hold.

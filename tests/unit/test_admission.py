@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from structlog.testing import capture_logs
 
-from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import NoObserver
 from skipmq.node import Node
-from skipmq.protocol import Request
+from skipmq.protocol import errors
+from skipmq.protocol.call import Request
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker
 from support.wire import target

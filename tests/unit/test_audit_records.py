@@ -11,9 +11,10 @@ from urllib.parse import urlencode
 from structlog.testing import capture_logs
 
 from skipmq.config.settings import Settings
-from skipmq.model import Identity
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, requests
+from skipmq.protocol import requests
+from skipmq.protocol.call import Call, Request
+from skipmq.protocol.identity import Identity
 from skipmq.server.answer import Broker
 from support.loop import eventually
 from support.wire import target

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from skipmq import errors, protocol
-from skipmq.model import AttributeValue
-from skipmq.protocol import Call, Request, Response, answers, extensions, requests, shapes
+from skipmq.protocol import answers, codec, errors, extensions, requests, shapes
+from skipmq.protocol.call import Call, Request, Response
+from skipmq.protocol.requests import AttributeValue
 from support.wire import JSON, answer_of, plain, target
 
 Ask = Callable[..., Request]
@@ -35,7 +35,7 @@ JSON_VALUES = st.recursive(
 
 def call(ask: Ask, action: str, document: Any, path: str = "/") -> Call:
     body = json.dumps(document).encode()
-    return protocol.decode(ask(body, headers=target(action), path=path))
+    return codec.decode(ask(body, headers=target(action), path=path))
 
 
 def parsed(response: Response, shape: Any = None) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def test_request_of_botocore_decodes_to_its_parameters(
         parameters, json_model.operation_model(action)
     )
 
-    decoded = protocol.decode(ask(serialised["body"], headers=serialised["headers"]))
+    decoded = codec.decode(ask(serialised["body"], headers=serialised["headers"]))
 
     assert decoded.action == action
     assert plain(decoded) == parameters
@@ -75,7 +75,7 @@ def test_response_parses_in_botocore_to_the_result(
     result = None if output is None else data.draw(allowed(output))
 
     call = Call(action, {}, ask(headers=target(action)))
-    response = protocol.encode(call, answer_of(action, result))
+    response = codec.encode(call, answer_of(action, result))
 
     answer = parsed(response, json_model.operation_model(action).output_shape)
     assert answer.pop("ResponseMetadata")["HTTPStatusCode"] == 200
@@ -94,10 +94,10 @@ def test_members_of_answers_have_the_order_of_the_json(ask: Ask) -> None:
     sent = answers.SendMessageResult(MD5OfMessageAttributes="n", MessageId="i")
     asked = ask(headers=target("SendMessage"))
 
-    assert protocol.encode(Call("SendMessage", {}, asked), sent).body == (
+    assert codec.encode(Call("SendMessage", {}, asked), sent).body == (
         b'{"MessageId":"i","MD5OfMessageAttributes":"n"}'
     )
-    assert protocol.encode(Call("ReceiveMessage", {}, asked), received).body == (
+    assert codec.encode(Call("ReceiveMessage", {}, asked), received).body == (
         b'{"Messages":[{"Body":"b","MessageAttributes":{"a":{"StringValue":"v","DataType":"String"'
         b'}},"MD5OfMessageAttributes":"n"}]}'
     )
@@ -105,7 +105,7 @@ def test_members_of_answers_have_the_order_of_the_json(ask: Ask) -> None:
 
 @pytest.mark.parametrize(("action", "body"), [("PurgeQueue", b""), ("ReceiveMessage", b"{}")])
 def test_response_without_content_depends_on_the_shape(action: str, body: bytes, ask: Ask) -> None:
-    assert protocol.encode(Call(action, {}, ask(headers=target(action))), None).body == body
+    assert codec.encode(Call(action, {}, ask(headers=target(action))), None).body == body
 
 
 def test_member_unknown_or_null_is_left_out(ask: Ask) -> None:
@@ -208,7 +208,7 @@ def test_number_that_no_float_can_be_is_one_of_another_type(
     body = f'{{"QueueUrl": "u", {members.replace("N", number)}}}'
 
     with pytest.raises(errors.SerializationException) as raised:
-        protocol.decode(ask(body.encode(), headers=target("SendMessage")))
+        codec.decode(ask(body.encode(), headers=target("SendMessage")))
 
     assert raised.value.message == text
 
@@ -222,7 +222,7 @@ def test_no_number_is_said_to_be_no_base64(value: str, ask: Ask) -> None:
         for body in (value, *members):
             said = ""
             try:
-                protocol.decode(ask(body.encode(), headers=JSON | {"X-Amz-Target": name}))
+                codec.decode(ask(body.encode(), headers=JSON | {"X-Amz-Target": name}))
             except errors.SqsError as error:
                 said = error.message
             assert "base64" not in said, (name, body)
@@ -257,7 +257,7 @@ def test_blob_that_is_not_base64_is_a_serialization_error(value: Any, ask: Ask) 
 )
 def test_body_that_is_not_a_json_object_is_a_serialization_error(body: bytes, ask: Ask) -> None:
     with pytest.raises(errors.SerializationException):
-        protocol.decode(ask(body, headers=target("DeleteQueue")))
+        codec.decode(ask(body, headers=target("DeleteQueue")))
 
 
 @pytest.mark.parametrize("text", ['"' * 100_000, '\\"' * 50_000, "\\" * 100_001])
@@ -275,9 +275,9 @@ def test_list_of_too_many_elements_is_an_invalid_value(ask: Ask) -> None:
 @given(body=st.binary(), action=st.sampled_from(list(shapes.ACTIONS)))
 def test_body_of_any_bytes_raises_only_sqs_errors(body: bytes, action: str, ask: Ask) -> None:
     try:
-        protocol.decode(ask(body, headers=target(action)))
+        codec.decode(ask(body, headers=target(action)))
     except errors.SqsError as error:
-        protocol.encode_error(ask(headers=target(action)), error)
+        codec.encode_error(ask(headers=target(action)), error)
 
 
 @given(data=st.data(), action=st.sampled_from(list(shapes.ACTIONS)))
@@ -291,7 +291,7 @@ def test_body_of_any_json_raises_only_sqs_errors(
     try:
         call(ask, action, document)
     except errors.SqsError as error:
-        protocol.encode_error(ask(headers=target(action)), error)
+        codec.encode_error(ask(headers=target(action)), error)
 
 
 @pytest.mark.parametrize(
@@ -310,9 +310,9 @@ def test_target_unknown_or_missing_is_answered_in_json(headers: dict[str, str], 
     request = ask(b"{}", headers=headers)
 
     with pytest.raises(errors.UnknownOperationException) as raised:
-        protocol.decode(request)
+        codec.decode(request)
 
-    answer = parsed(protocol.encode_error(request, raised.value))
+    answer = parsed(codec.encode_error(request, raised.value))
     assert answer["Error"]["Code"] == "UnknownOperationException"
 
 
@@ -355,7 +355,7 @@ def test_error_status_depends_on_the_query_mode(
 ) -> None:
     headers = target("SendMessage") | {"x-amzn-query-mode": mode}
 
-    response = protocol.encode_error(ask(headers=headers), error)
+    response = codec.encode_error(ask(headers=headers), error)
 
     assert response.status == status
     assert dict(response.headers).get("retry-after") == ("1" if status == 503 else None)
@@ -364,7 +364,7 @@ def test_error_status_depends_on_the_query_mode(
 def test_error_parses_in_botocore_with_both_names(ask: Ask) -> None:
     error = errors.QueueDoesNotExist()
 
-    response = protocol.encode_error(ask(headers=target("SendMessage")), error)
+    response = codec.encode_error(ask(headers=target("SendMessage")), error)
 
     assert parsed(response)["Error"] == {
         "Code": "AWS.SimpleQueueService.NonExistentQueue",

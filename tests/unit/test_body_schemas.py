@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from skipmq.body_schemas import SchemaError, Shape, read
+from skipmq.protocol.body_schemas import SchemaError, Shape, read
 
 ORDER = {
     "type": "object",

@@ -5,8 +5,8 @@ from time import monotonic
 
 import pytest
 
-from skipmq import errors
 from skipmq.delivery.budget import GROUP_BYTES, LARGE_BYTES, MESSAGE_BYTES, Budget, weight
+from skipmq.protocol import errors
 from support.loop import eventually
 
 SIZE = 10 * LARGE_BYTES

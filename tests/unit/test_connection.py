@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from local_cluster.certificates import Authority
-from skipmq.protocol import Request, Response
+from skipmq.protocol.call import Request, Response
 from skipmq.server.connection import PIPELINED_BYTES, ClientConnection
 from skipmq.server.head import Head
 from skipmq.server.http import AHEAD, CLIENT_BYTES, PendingBodies, Refused, Route

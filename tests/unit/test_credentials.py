@@ -1,7 +1,7 @@
 import pytest
 
 from skipmq.auth import credentials, identify
-from skipmq.model import Identity
+from skipmq.protocol.identity import Identity
 
 HEADER = (
     "AWS4-HMAC-SHA256 Credential={key}/20260101/{region}/sqs/aws4_request,"

@@ -3,8 +3,8 @@ from hashlib import md5
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipmq.model import AttributeValue
 from skipmq.protocol import digest
+from skipmq.protocol.requests import AttributeValue
 
 
 def test_attributes_of_the_known_vector_give_its_digest() -> None:

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from skipmq import errors
 from skipmq.database.wakeup import Wakeup, every
+from skipmq.protocol import errors
 
 
 async def test_run_is_repeated_when_woken_and_after_errors() -> None:

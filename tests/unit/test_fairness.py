@@ -4,8 +4,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from skipmq import errors
 from skipmq.database.fairness import FairSemaphore
+from skipmq.protocol import errors
 from support.loop import eventually
 
 SOON = 60.0

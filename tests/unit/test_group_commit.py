@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from skipmq import errors
 from skipmq.delivery.group_commit import GroupCommit
+from skipmq.protocol import errors
 from skipmq.telemetry import tracing
 from support.loop import eventually
 from support.transactions import Transactions

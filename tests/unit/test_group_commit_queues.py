@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from skipmq import errors
 from skipmq.delivery.group_commit import GroupCommit, Load
+from skipmq.protocol import errors
 from support.loop import eventually
 from support.transactions import Transactions
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipmq import errors
 from skipmq.auth.sigv4 import canonical_headers
-from skipmq.protocol import Request, Response
+from skipmq.protocol import errors
+from skipmq.protocol.call import Request, Response
 from skipmq.server.head import Head
 from skipmq.server.http import SMALL_BYTES, PendingBodies, Reader, Received, Refused, Route
 

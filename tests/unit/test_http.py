@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from skipmq import errors, limits
-from skipmq.protocol import Request, Response
+from skipmq.protocol import errors, limits
+from skipmq.protocol.call import Request, Response
 from skipmq.server.head import HEADERS, Head
 from skipmq.server.http import AHEAD, HEAD_BYTES, TURN_BYTES, PendingBodies, Reader, Route
 

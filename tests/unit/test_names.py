@@ -2,7 +2,7 @@
 
 import pytest
 
-from skipmq.names import Named, QueueNameError, in_url, is_valid, parse
+from skipmq.protocol.names import Named, QueueNameError, in_url, is_valid, parse
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 

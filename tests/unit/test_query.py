@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from skipmq import errors, protocol
-from skipmq.model import AttributeValue
-from skipmq.protocol import Call, Request, Response, answers, query, shapes
+from skipmq.protocol import answers, codec, errors, query, shapes
+from skipmq.protocol.call import Call, Request, Response
+from skipmq.protocol.requests import AttributeValue
 from support.wire import answer_of, plain
 
 Ask = Callable[..., Request]
@@ -53,7 +53,7 @@ def form(fields: dict[str, Any]) -> bytes:
 
 
 def parameters(ask: Ask, fields: dict[str, Any], path: str = "/") -> dict[str, Any]:
-    return plain(protocol.decode(ask(form(fields), path=path)))
+    return plain(codec.decode(ask(form(fields), path=path)))
 
 
 def parsed(response: Response, shape: Any = None) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def test_request_of_botocore_decodes_to_its_parameters(
         sent, query_model.operation_model(action)
     )
 
-    decoded = protocol.decode(ask(form(serialised["body"]), headers=serialised["headers"]))
+    decoded = codec.decode(ask(form(serialised["body"]), headers=serialised["headers"]))
 
     assert decoded.action == action
     assert plain(decoded) == sent
@@ -97,7 +97,7 @@ def test_response_parses_in_botocore_to_the_result(
     # An empty list or map leaves no trace on this wire.
     result = None if output is None else data.draw(allowed(output, least_list=1, least_map=1))
 
-    response = protocol.encode(Call(action, {}, ask()), answer_of(action, result))
+    response = codec.encode(Call(action, {}, ask()), answer_of(action, result))
 
     answer = parsed(response, query_model.operation_model(action).output_shape)
     metadata = answer.pop("ResponseMetadata")
@@ -114,7 +114,7 @@ def test_response_escapes_what_xml_cannot_hold(ask: Ask) -> None:
     message = answers.Message(Body='<a b="c">&\'\r\n\0\ud800\uffff')
     result = answers.ReceiveMessageResult(Messages=[message])
 
-    body = protocol.encode(Call("ReceiveMessage", {}, ask()), result).body.decode()
+    body = codec.encode(Call("ReceiveMessage", {}, ask()), result).body.decode()
 
     escaped = "&lt;a b=&quot;c&quot;&gt;&amp;'&#xD;\n\ufffd\ufffd\ufffd"
     assert body == (
@@ -132,8 +132,8 @@ def test_members_of_answers_have_the_order_of_the_xml(ask: Ask) -> None:
     received = answers.ReceiveMessageResult(Messages=[message])
     sent = answers.SendMessageResult(MD5OfMessageAttributes="n", MessageId="i")
 
-    send = protocol.encode(Call("SendMessage", {}, ask()), sent).body
-    receive = protocol.encode(Call("ReceiveMessage", {}, ask()), received).body
+    send = codec.encode(Call("SendMessage", {}, ask()), sent).body
+    receive = codec.encode(Call("ReceiveMessage", {}, ask()), received).body
 
     assert b"><MD5OfMessageAttributes>n</MD5OfMessageAttributes><MessageId>i</MessageId><" in send
     assert receive.index(b"<MD5OfMessageAttributes>") < receive.index(b"<MessageAttribute>")
@@ -147,14 +147,14 @@ def test_batch_without_failures_has_no_list_of_them(
         Successful=[answers.DeleteMessageBatchResultEntry(Id="1")]
     )
 
-    body = protocol.encode(Call("DeleteMessageBatch", {}, ask(headers=headers)), done).body
+    body = codec.encode(Call("DeleteMessageBatch", {}, ask(headers=headers)), done).body
 
     assert b"1" in body
     assert (empty in body) == bool(headers)
 
 
 def test_response_without_result_has_no_result_element(ask: Ask) -> None:
-    body = protocol.encode(Call("PurgeQueue", {}, ask()), None).body.decode()
+    body = codec.encode(Call("PurgeQueue", {}, ask()), None).body.decode()
 
     assert "PurgeQueueResult" not in body
 
@@ -270,7 +270,7 @@ def test_blob_that_is_not_base64_is_an_invalid_value(ask: Ask) -> None:
 )
 def test_form_not_in_utf8_is_an_invalid_value(body: bytes, ask: Ask) -> None:
     with pytest.raises(errors.InvalidParameterValueException):
-        protocol.decode(ask(body))
+        codec.decode(ask(body))
 
 
 def test_form_of_too_many_fields_is_an_invalid_value(ask: Ask) -> None:
@@ -294,7 +294,7 @@ def test_form_of_the_largest_batch_is_accepted(ask: Ask) -> None:
 @given(body=st.binary(), query=st.text(max_size=20))
 def test_form_of_any_bytes_raises_only_sqs_errors(body: bytes, query: str, ask: Ask) -> None:
     with pytest.raises(errors.SqsError):
-        protocol.decode(ask(body, query=query))
+        codec.decode(ask(body, query=query))
 
 
 @given(
@@ -308,13 +308,13 @@ def test_form_of_any_fields_raises_only_sqs_errors(
     try:
         parameters(ask, required | fields | {"Action": action})
     except errors.SqsError as error:
-        protocol.encode_error(ask(), error)
+        codec.encode_error(ask(), error)
 
 
 def test_get_on_a_queue_reads_the_query_string(ask: Ask) -> None:
     query = "Action=SendMessage&MessageBody=a+b%20%C3%A9"
 
-    decoded = protocol.decode(ask(method="GET", query=query, path="/1/q"))
+    decoded = codec.decode(ask(method="GET", query=query, path="/1/q"))
 
     assert plain(decoded) == {
         "QueueUrl": "http://localhost:9324/1/q",
@@ -323,7 +323,7 @@ def test_get_on_a_queue_reads_the_query_string(ask: Ask) -> None:
 
 
 def test_post_with_a_query_string_reads_both(ask: Ask) -> None:
-    decoded = protocol.decode(ask(b"MaxResults=2", query="Action=ListQueues&MaxResults=1"))
+    decoded = codec.decode(ask(b"MaxResults=2", query="Action=ListQueues&MaxResults=1"))
 
     assert decoded.action == "ListQueues"
     assert plain(decoded) == {"MaxResults": 2}
@@ -338,9 +338,9 @@ def test_action_missing_is_not_found(body: bytes, ask: Ask) -> None:
     request = ask(body)
 
     with pytest.raises(errors.UnknownOperationException) as raised:
-        protocol.decode(request)
+        codec.decode(request)
 
-    assert protocol.encode_error(request, raised.value).status == 404
+    assert codec.encode_error(request, raised.value).status == 404
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_action_not_for_the_endpoint_is_invalid(action: str, path: str, ask: Ask
 def test_error_parses_in_botocore(
     error: errors.SqsError, kind: str, message: str, status: int, ask: Ask
 ) -> None:
-    response = protocol.encode_error(ask(), error)
+    response = codec.encode_error(ask(), error)
 
     answer = parsed(response)
     assert answer["Error"] == {"Type": kind, "Code": error.code, "Message": message, "Detail": None}

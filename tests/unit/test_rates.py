@@ -1,6 +1,6 @@
 import pytest
 
-from skipmq import errors
+from skipmq.protocol import errors
 from skipmq.server import admission
 from skipmq.server.admission import Rate
 

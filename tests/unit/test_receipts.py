@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from skipmq import errors
 from skipmq.delivery import receipts
 from skipmq.delivery.receipts import Receipt
+from skipmq.protocol import errors
 
 KEY = b"k" * 32
 QUEUE = "arn:aws:sqs:us-east-1:000000000000:jobs"

@@ -1,9 +1,9 @@
 import psycopg
 import pytest
 
-from skipmq import errors
 from skipmq.database import retry
 from skipmq.database.retry import Verdict
+from skipmq.protocol import errors
 
 
 @pytest.mark.parametrize(

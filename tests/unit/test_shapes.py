@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from botocore.model import ServiceModel, Shape
 
-from skipmq import errors, protocol
-from skipmq.protocol import Call, Request, shapes
+from skipmq.protocol import codec, errors, shapes
+from skipmq.protocol.call import Call, Request
 from support.wire import answer_of
 
 Ask = Callable[..., Request]
@@ -127,7 +127,7 @@ def test_result_wrapper_of_an_action_matches_the_query_model(
     output = query_model.operation_model(action).output_shape
 
     result = None if output is None else answer_of(action, {"queueUrls": []})
-    body = protocol.encode(Call(action, {}, ask()), result).body.decode()
+    body = codec.encode(Call(action, {}, ask()), result).body.decode()
 
     if output is None:
         assert "Result" not in body

@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from skipmq import errors
 from skipmq.actions import checks, moves, regions
-from skipmq.model import Need, Queue, QueueName
+from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.node.key_store import KeyStore
-from skipmq.protocol import Call
+from skipmq.protocol import errors
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import Need, QueueName
 
 # The permissions that a queue's policy can grant to other accounts.
 SHARED = frozenset(

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import access
-from skipmq.protocol import Result
+from skipmq.protocol.call import Result
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from skipmq import body_schemas, errors, limits
 from skipmq.actions import checks, redrive, regions
 from skipmq.auth import parse
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, requests
-from skipmq.queue_attributes import ATTRIBUTES, OURS
+from skipmq.protocol import answers, body_schemas, errors, limits, requests
+from skipmq.protocol.call import Call
+from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS
 
 
 def _policy(value: str) -> str | None:

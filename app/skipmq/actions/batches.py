@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from skipmq import errors, limits
 from skipmq.actions import checks, messages
 from skipmq.model import OutgoingMessage, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, digest, requests
+from skipmq.protocol import answers, digest, errors, limits, requests
+from skipmq.protocol.call import Call
 
 
 async def send_message_batch(

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from skipmq import errors, limits, names
-from skipmq.model import AttributeValue, Identity, QueueName, Reference
-from skipmq.protocol import extensions, requests
+from skipmq.model import Reference
+from skipmq.protocol import errors, extensions, limits, names, requests
+from skipmq.protocol.identity import Identity, QueueName
+from skipmq.protocol.requests import AttributeValue
 
 Paged: TypeAlias = (
     extensions.GetAccessKeyRights | extensions.ListDeadLetterQueues | extensions.ListQueueStatistics

@@ -7,12 +7,14 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from skipmq import body_schemas, errors, limits
 from skipmq.actions import checks
 from skipmq.delivery import receipts
-from skipmq.model import OutgoingMessage, Queue, QueueName, StoredMessage, new_uuid
+from skipmq.model import OutgoingMessage, Queue, StoredMessage
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, digest, requests
+from skipmq.protocol import answers, body_schemas, digest, errors, limits, requests
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
+from skipmq.protocol.uuids import new_uuid
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19

@@ -10,11 +10,11 @@ from uuid import UUID
 
 import msgspec
 
-from skipmq import errors
 from skipmq.actions import checks, regions
 from skipmq.model import MoveTask
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, requests
+from skipmq.protocol import answers, errors, requests
+from skipmq.protocol.call import Call
 
 ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doesn't exist."
 # The parts of an ARN: partition, service, region, account and resource.

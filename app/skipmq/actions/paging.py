@@ -4,11 +4,11 @@ from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from skipmq import errors, limits
 from skipmq.actions import checks
-from skipmq.model import QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import errors, limits
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from skipmq import errors, limits
 from skipmq.actions import access, checks
-from skipmq.model import Queue, QueueName
+from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, requests
+from skipmq.protocol import errors, limits, requests
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _GRANTABLE = access.SHARED | {"*"}

@@ -1,9 +1,11 @@
 """Create, find, list, purge and delete queues."""
 
 from skipmq.actions import access, attributes, checks, paging, regions, tags
-from skipmq.model import Queue, QueueName
+from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, requests
+from skipmq.protocol import answers, requests
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 
 
 async def create_queue(node: Node, call: Call[requests.CreateQueue]) -> answers.CreateQueueResult:

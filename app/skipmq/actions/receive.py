@@ -4,22 +4,16 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from skipmq import errors
 from skipmq.actions import access, checks
 from skipmq.actions.messages import shown_number
 from skipmq.delivery import in_flight, receipts
 from skipmq.delivery.waiters import poll_until
-from skipmq.model import (
-    AttributeValue,
-    PeekedMessage,
-    Queue,
-    ReceivedMessage,
-    Reception,
-    Recipient,
-)
+from skipmq.model import PeekedMessage, Queue, ReceivedMessage, Reception, Recipient
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, digest, requests
+from skipmq.protocol import answers, digest, errors, requests
 from skipmq.protocol.answers import Message
+from skipmq.protocol.call import Call
+from skipmq.protocol.requests import AttributeValue
 from skipmq.telemetry.logs import log
 
 SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | None]] = {

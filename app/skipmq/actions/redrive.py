@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors, limits, names
 from skipmq.actions import checks, paging
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, requests
+from skipmq.protocol import answers, errors, limits, names, requests
+from skipmq.protocol.call import Call
 
 _PERMISSIONS = {"allowAll", "denyAll", "byQueue"}
 

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import msgspec
 
-from skipmq import errors
-from skipmq.model import Queue, QueueName
+from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call
+from skipmq.protocol import errors
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 
 # Of a parameter that may be left out.
 Arn = TypeVar("Arn", str, str | None)

@@ -7,11 +7,11 @@ the AWS Resource Groups Tagging API.
 import unicodedata
 from collections.abc import Mapping
 
-from skipmq import errors, limits
 from skipmq.actions import checks
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, answers, requests
+from skipmq.protocol import answers, errors, limits, requests
+from skipmq.protocol.call import Call
 
 _RESERVED = "aws:"
 _SIGNS = frozenset("_.:/=+-@")

@@ -12,8 +12,8 @@ from typing import Any, TypedDict
 import msgspec
 import pyarrow as pa
 
-from skipmq import body_schemas
-from skipmq.body_schemas import DateTime, Integer, Shape
+from skipmq.protocol import body_schemas
+from skipmq.protocol.body_schemas import DateTime, Integer, Shape
 
 # The column of the bodies that do not fit.
 UNFIT = "unfit"

@@ -9,7 +9,7 @@ from uuid import UUID
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import DataType, IntegralType, MapType, StringType, StructType
 
-from skipmq import limits
+from skipmq.protocol import limits
 
 # A row's place has the number of its partition above these bits, and its own number below.
 _ROW_BITS = 40

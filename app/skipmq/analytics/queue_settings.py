@@ -10,7 +10,7 @@ from skipmq.analytics.columns import PARTITION
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.postgres import history
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 
 NAME = "queues"
 # Columns of `skipmq_views.queue` and the partition; times in seconds, sizes in bytes, tags as JSON.

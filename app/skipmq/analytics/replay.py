@@ -14,13 +14,13 @@ from uuid import UUID, uuid5
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from skipmq import limits
 from skipmq.analytics.errors import ReplayError
 from skipmq.analytics.outgoing import chunks
 from skipmq.analytics.postgres import replays
 from skipmq.analytics.postgres.replays import Staged, State, Target
 from skipmq.database.session import Session
-from skipmq.model import QueueName
+from skipmq.protocol import limits
+from skipmq.protocol.identity import QueueName
 
 # The attribute with the source of a message: its queue and its message ID.
 MARK = "skipmq.replayed_from"

@@ -22,7 +22,7 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import NOT_MOVED
 from skipmq.database.session import Session
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 
 # Attempts to find no queue on its way, and the seconds between them.
 _ATTEMPTS, _PAUSE = 30, 1.0

@@ -17,7 +17,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from skipmq import limits
 from skipmq.analytics import outgoing
 from skipmq.analytics.errors import SendError
 from skipmq.analytics.outgoing import Outgoing, Part, Task, Way
@@ -25,7 +24,8 @@ from skipmq.analytics.postgres.staging import Batch
 from skipmq.analytics.wire import Endpoint
 from skipmq.database import session
 from skipmq.database.session import Session
-from skipmq.model import QueueName
+from skipmq.protocol import limits
+from skipmq.protocol.identity import QueueName
 
 # Spark's properties of the tasks of a stream.
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"

@@ -12,8 +12,8 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
-from skipmq import addresses
 from skipmq.auth.patterns import Pattern, UnsupportedElementError, is_arn
+from skipmq.protocol import addresses
 
 # Returns whether a context meets a condition; raises UnsupportedElementError.
 Condition = Callable[[Mapping[str, str]], bool]

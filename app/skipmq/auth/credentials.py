@@ -9,8 +9,8 @@ import re
 from functools import lru_cache
 from urllib.parse import unquote
 
-from skipmq import limits
-from skipmq.model import Identity
+from skipmq.protocol import limits
+from skipmq.protocol.identity import Identity
 
 _HEADER, _PARAMETER = "Credential=", "x-amz-credential="
 _SCOPE_PARTS = 4

@@ -7,8 +7,8 @@ from hashlib import sha256
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 
-from skipmq import errors
 from skipmq.auth.policy import Policy
+from skipmq.protocol import errors
 
 # Signing keys cached per access key: one for each day and region, and two days around midnight.
 _CACHED_SIGNERS = 8

@@ -19,8 +19,8 @@ from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 import msgspec
 from cryptography.hazmat.primitives.hmac import HMAC
 
-from skipmq import errors
 from skipmq.auth.keys import AccessKey
+from skipmq.protocol import errors
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 # Maximum clock difference between client and server, in seconds.

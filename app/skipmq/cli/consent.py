@@ -2,8 +2,8 @@
 
 import click
 
-from skipmq import names
 from skipmq.cli.source import Source
+from skipmq.protocol import names
 from skipmq.terminal import visible
 
 _COUNTS = (

@@ -4,14 +4,15 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from skipmq import errors
 from skipmq.actions import attributes
 from skipmq.cli.local import LocalNode, opened
 from skipmq.config.settings import Settings
 from skipmq.declarations import REDRIVE_POLICY, with_arns
 from skipmq.imports.found import Difference
-from skipmq.model import DeclaredQueue, Identity, Queue, QueueName
-from skipmq.queue_attributes import DOCUMENTS
+from skipmq.model import DeclaredQueue, Queue
+from skipmq.protocol import errors
+from skipmq.protocol.identity import Identity, QueueName
+from skipmq.protocol.queue_attributes import DOCUMENTS
 from skipmq.telemetry.logs import log
 
 _TAGS = "tags"

@@ -9,7 +9,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import embedded, errors
+from skipmq import embedded
 from skipmq.cli import local
 from skipmq.cli.environment import configuration, data_folder, running_database
 from skipmq.cli.output import out
@@ -20,6 +20,7 @@ from skipmq.embedded import EmbeddedError
 from skipmq.processes import certificate, listening
 from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
+from skipmq.protocol import errors
 
 # Errors that the operator can correct.
 _CORRECTABLE = (

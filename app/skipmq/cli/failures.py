@@ -1,6 +1,5 @@
 """The error texts and exit codes of errors that the user can correct."""
 
-from skipmq import errors, names
 from skipmq.cli.declared import DeclarationError
 from skipmq.cli.remote import RemoteError
 from skipmq.config import ConfigError
@@ -11,6 +10,7 @@ from skipmq.imports.found import UnreadableError
 from skipmq.partitions import MapError
 from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
+from skipmq.protocol import errors, names
 
 _USAGE, _FAILURE = 2, 1
 # Their messages are meant for the user.

@@ -11,7 +11,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from skipmq import limits
 from skipmq.auth import (
     ROLES,
     Credentials,
@@ -28,6 +27,7 @@ from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
 from skipmq.model import StoredKey
+from skipmq.protocol import limits
 from skipmq.store import ReceiptKeys
 from skipmq.store.access_keys import AccessKeys
 

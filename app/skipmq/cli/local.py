@@ -10,13 +10,14 @@ from uuid import uuid4
 
 import msgspec
 
-from skipmq import errors
 from skipmq.cli import place
 from skipmq.config.settings import Settings
-from skipmq.limits import LIST_RESULTS
-from skipmq.model import Identity, QueueName
 from skipmq.node import Node
-from skipmq.protocol import REQUESTS, Call, Request
+from skipmq.protocol import errors
+from skipmq.protocol.call import Call, Request
+from skipmq.protocol.codec import REQUESTS
+from skipmq.protocol.identity import Identity, QueueName
+from skipmq.protocol.limits import LIST_RESULTS
 from skipmq.server import request_log
 from skipmq.server.dispatch import EVERY, perform, queue_name
 from skipmq.store import Upkeep

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import click
 
-from skipmq import config, errors
+from skipmq import config
 from skipmq.cli import local, place, remote
 from skipmq.cli.environment import running_database
 from skipmq.cli.remote import RemoteError
@@ -14,6 +14,7 @@ from skipmq.cli.source import Source
 from skipmq.config import ConfigError
 from skipmq.database import address, session
 from skipmq.embedded import EmbeddedError
+from skipmq.protocol import errors
 
 _SECONDS = 1.0
 _UNKNOWN = (

@@ -9,12 +9,13 @@ from typing import TypeVar
 
 import click
 
-from skipmq import errors, partitions
+from skipmq import partitions
 from skipmq.cli import local
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
 from skipmq.config.settings import Settings
 from skipmq.database import Database, InsufficientPrivilege, schema
+from skipmq.protocol import errors
 
 T = TypeVar("T")
 

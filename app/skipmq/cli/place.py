@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import click
 
-from skipmq import errors, limits, names
 from skipmq.config.settings import Settings
-from skipmq.model import QueueName
+from skipmq.protocol import errors, limits, names
+from skipmq.protocol.identity import QueueName
 
 _FIELDS = ("account", "region")
 # How similar a name is to one that may be meant.

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from skipmq.queue_attributes import DOCUMENTS
+from skipmq.protocol.queue_attributes import DOCUMENTS
 
 # Maps whose keys the user chose.
 _USERS = {"MessageAttributes", "Tags"}

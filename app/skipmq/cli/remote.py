@@ -13,8 +13,8 @@ from skipmq.client.errors import ClientError
 from skipmq.client.http import BUSY, Caller, RefusedError, UnavailableError
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
-from skipmq.limits import COUNTED_QUEUES, WAIT_SECONDS
 from skipmq.protocol.extensions import REQUESTS as EXTENSIONS
+from skipmq.protocol.limits import COUNTED_QUEUES, WAIT_SECONDS
 
 # The longest that a node waits for messages, or for a database that fails over, and then answers.
 _SECONDS = WAIT_SECONDS + 20.0

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, get_origin
 
 import msgspec
 
-from skipmq import limits
 from skipmq.client.errors import ClientError
+from skipmq.protocol import limits
 
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from skipmq import limits
+from skipmq.protocol import limits
 
 # Errors of the functions whose text names the remedy.
 _REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}

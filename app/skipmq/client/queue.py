@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Generic, TypeVar, overload
 
-from skipmq import limits, names
 from skipmq.client import bodies, statements, tracing, transactions
 from skipmq.client.errors import ClientError, check_count, check_text, explained
 from skipmq.client.message import Sending, Value, attributes_json, typed_attributes
 from skipmq.client.sending import is_url, send
+from skipmq.protocol import limits, names
 
 T = TypeVar("T")
 # Messages of one statement.

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from skipmq import limits
 from skipmq.client.errors import ClientError
 from skipmq.client.message import Sending
+from skipmq.protocol import limits
 
 if TYPE_CHECKING:
     from skipmq.client.http import Caller

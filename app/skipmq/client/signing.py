@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from skipmq import limits
+from skipmq.protocol import limits
 
 _SIGNED = "content-type;host;x-amz-date;x-amz-target"
 _SIGNED_WITH_TOKEN = "content-type;host;x-amz-date;x-amz-security-token;x-amz-target"  # noqa: S105 - names.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from skipmq import limits
+from skipmq.protocol import limits
 
 # A queue that names none is in those of the connection: its URL, role or database may set them.
 ACCOUNT = (

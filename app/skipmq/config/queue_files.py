@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from skipmq import declarations, names
+from skipmq import declarations
 from skipmq.imports.found import Difference, Found, UnreadableError
 from skipmq.model import DeclaredQueue
+from skipmq.protocol import names
 
 # A tuple of keys, as tomllib quotes duplicates.
 _KEYS = re.compile(r"\((['\"]).*\1,?\)")

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from skipmq import addresses, limits
-from skipmq.model import DeclaredQueue, Identity
+from skipmq.model import DeclaredQueue
+from skipmq.protocol import addresses, limits
+from skipmq.protocol.identity import Identity
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 # Settings that are secret or hold a password; SKIPMQ_X_FILE names a file that contains SKIPMQ_X.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import flask
 
-    from skipmq.protocol import Request
+    from skipmq.protocol.call import Request
     from skipmq.server.answer import Broker
 
 

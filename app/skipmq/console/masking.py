@@ -8,8 +8,8 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import Any, TypeAlias
 
-from skipmq import errors
 from skipmq.console import bodies
+from skipmq.protocol import errors
 
 HIDDEN = "***"
 _MAXIMUM_DEPTH = 4

@@ -11,8 +11,8 @@ from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import BaseConverter
 
-from skipmq import limits
 from skipmq.console.visit import current
+from skipmq.protocol import limits
 
 # Views that belong to no account and region.
 _UNSCOPED = frozenset({"home", "sign_in", "sign_out", "theme", "scope", "unscoped"})

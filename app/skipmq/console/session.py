@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import msgspec
 from werkzeug.http import parse_cookie
 
-from skipmq import limits
-from skipmq.protocol import Request
+from skipmq.protocol import limits
+from skipmq.protocol.call import Request
 
 # The lifetime of a session, by the database's clock.
 SECONDS = 8 * 3600

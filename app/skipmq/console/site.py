@@ -18,12 +18,12 @@ from flask.typing import ResponseReturnValue
 from jinja2 import Environment
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from skipmq import errors, limits
 from skipmq.console import bodies, formats, scope
 from skipmq.console.session import SECONDS, Seal, Session, cookie_name
 from skipmq.console.visit import Visit
-from skipmq.model import Identity
-from skipmq.protocol import Request
+from skipmq.protocol import errors, limits
+from skipmq.protocol.call import Request
+from skipmq.protocol.identity import Identity
 from skipmq.server import web
 from skipmq.server.answer import Broker
 

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 import flask
 import msgspec
 
-from skipmq import errors
 from skipmq.actions import access
 from skipmq.console.masking import Mask
-from skipmq.model import Identity, QueueName
-from skipmq.protocol import REQUESTS, Call, Request
+from skipmq.protocol import errors
+from skipmq.protocol.call import Call, Request
+from skipmq.protocol.codec import REQUESTS
+from skipmq.protocol.identity import Identity, QueueName
 from skipmq.server.answer import Broker
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ from time import monotonic
 
 import psycopg
 
-from skipmq import errors
 from skipmq.database.statement import TEXT, Rows, Statement
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 _NOTE = Statement("select skipmq.note_damage($1)", TEXT)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import TypeAlias
 
-from skipmq import errors
+from skipmq.protocol import errors
 
 # The fairness key: a queue's id; None for upkeep and for statements on no queue.
 Tenant: TypeAlias = Hashable

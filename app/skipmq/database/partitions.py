@@ -13,12 +13,12 @@ from typing import Any, Required, TypedDict, Unpack
 
 from psycopg.conninfo import make_conninfo
 
-from skipmq import errors
 from skipmq.database import address
 from skipmq.database.availability import Observer
 from skipmq.database.fairness import Tenant
 from skipmq.database.pool import Parameters, Pool
 from skipmq.database.statement import Rows, Statement
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 _MAP = Statement("select homes, addresses from skipmq.partition_map()")

@@ -13,7 +13,6 @@ from time import monotonic, perf_counter
 
 import psycopg
 
-from skipmq import errors
 from skipmq.database import connection, retry
 from skipmq.database.availability import Availability, NoObserver, Observer
 from skipmq.database.connection import Connection
@@ -22,6 +21,7 @@ from skipmq.database.fairness import FairSemaphore, Tenant
 from skipmq.database.listener import Session
 from skipmq.database.retry import Verdict
 from skipmq.database.statement import Rows, Search, Statement
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 _READ_ONLY = Statement("show transaction_read_only")

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
-from skipmq import errors
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.shared import SharedRead
 from skipmq.database.statement import TEXT, Statement
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 _LEVEL = Statement("select names, required, listed, connected from skipmq.replication()")

@@ -5,7 +5,7 @@ from enum import Enum, auto
 
 import psycopg
 
-from skipmq import errors
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, get_type_hints
 from psycopg.adapt import Loader
 from psycopg.pq import Format
 
-from skipmq import errors
+from skipmq.protocol import errors
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from skipmq import errors
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 

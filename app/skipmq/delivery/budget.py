@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from time import monotonic
 
-from skipmq import errors
+from skipmq.protocol import errors
 
 # For a worker. The bodies of a result are there twice while they are read or encoded, so that a
 # worker grows by twice this.

@@ -11,7 +11,6 @@ from itertools import accumulate
 from time import monotonic
 from typing import Any, TypeVar
 
-from skipmq import errors
 from skipmq.database import Rows, Statement
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.delivery import statements
@@ -29,6 +28,7 @@ from skipmq.delivery.messages import (
 )
 from skipmq.delivery.receipts import Receipt
 from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
+from skipmq.protocol import errors
 
 Item = TypeVar("Item")
 # The longest wait for a group, and the first and longest pause between two tries, in seconds.

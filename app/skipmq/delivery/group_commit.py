@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from skipmq import errors
 from skipmq.delivery.turns import in_turn
+from skipmq.protocol import errors
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Transactions

@@ -3,10 +3,10 @@
 import asyncio
 from time import monotonic
 
-from skipmq import limits
 from skipmq.database import Database
 from skipmq.delivery.statements import IN_FLIGHT
 from skipmq.model import Queue
+from skipmq.protocol import limits
 
 # Between two counts a worker receives 1/SHARE of a queue's remaining room, but at least STRIDE
 # messages; a full queue is counted again after PAUSE seconds.

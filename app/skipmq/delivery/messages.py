@@ -8,7 +8,6 @@ from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from skipmq import errors
 from skipmq.database import Database, Replication, Rows, Statement
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.statement import EPOCH
@@ -17,8 +16,9 @@ from skipmq.delivery.budget import Budget
 from skipmq.delivery.calls import Calls
 from skipmq.delivery.group_commit import GroupCommit, Key, Load, Request, Result, Run
 from skipmq.delivery.receipts import Receipt
-from skipmq.limits import MESSAGE_BYTES
 from skipmq.model import OutgoingMessage, Queue, ReceivedMessage, Reception, Recipient
+from skipmq.protocol import errors
+from skipmq.protocol.limits import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing

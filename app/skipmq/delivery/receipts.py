@@ -15,7 +15,7 @@ from struct import error as StructError  # noqa: N812 - it is a class.
 
 import msgspec
 
-from skipmq import errors
+from skipmq.protocol import errors
 
 _PAYLOAD = Struct(">BqiQ16s")
 _VERSION = 2

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from skipmq import errors
 from skipmq.database import Database, DatabaseError, Replication, Rows, Statement
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.statement import EPOCH
@@ -27,6 +26,7 @@ from skipmq.delivery.messages import (
 from skipmq.delivery.receipts import Receipt
 from skipmq.delivery.watermark import Bounds, PendingProbe, Probe, Scan, Scans
 from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 if TYPE_CHECKING:

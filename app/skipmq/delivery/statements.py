@@ -23,8 +23,8 @@ from skipmq.database.statement import (
 from skipmq.delivery.budget import GROUP_BYTES
 from skipmq.delivery.calls import Calls, Items
 from skipmq.delivery.receipts import Receipt
-from skipmq.limits import MESSAGE_BYTES
 from skipmq.model import OutgoingMessage, ReceivedMessage, Reception
+from skipmq.protocol.limits import MESSAGE_BYTES
 
 T = TypeVar("T")
 

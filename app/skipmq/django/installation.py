@@ -8,9 +8,10 @@ from typing import Any
 from django.core.management import CommandError
 from django.db import Error, connections, transaction
 
-from skipmq import declarations, limits
+from skipmq import declarations
 from skipmq.client.errors import sqlstate
 from skipmq.django import configuration, connection, statements
+from skipmq.protocol import limits
 
 _POLICY = declarations.REDRIVE_POLICY
 _OWN = (limits.DEFAULT_ACCOUNT, limits.DEFAULT_REGION)
@@ -114,7 +115,7 @@ def _server_needed() -> Iterator[None]:
 
 @contextmanager
 def _explained(queue: str) -> Iterator[None]:
-    from skipmq.errors import SqsError  # noqa: PLC0415 - the server's.
+    from skipmq.protocol.errors import SqsError  # noqa: PLC0415 - the server's.
 
     try:
         yield

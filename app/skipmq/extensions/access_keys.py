@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from skipmq import errors
 from skipmq.actions import access, checks
-from skipmq.model import QueueName, StoredKey
+from skipmq.model import StoredKey
 from skipmq.node import Node
 from skipmq.node.key_store import KeyStore
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 
 _MAXIMUM_QUEUES = 100
 # The permissions that are listed of a queue, and of a whole account.

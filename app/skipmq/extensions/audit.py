@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors
 from skipmq.actions import checks, paging
-from skipmq.model import Identity, QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import Identity, QueueName
 from skipmq.store.audit_log import AuditRecord
 
 _MAXIMUM_RESULTS, _PAGE = 100, 50

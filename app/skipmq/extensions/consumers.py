@@ -4,7 +4,8 @@ from typing import Any
 
 from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import extensions
+from skipmq.protocol.call import Call
 from skipmq.store.consumers import ConsumerRow
 
 

@@ -3,10 +3,11 @@
 from time import monotonic
 from typing import Any
 
-from skipmq import errors, release
+from skipmq import release
 from skipmq.database import Pool, monitor
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions
+from skipmq.protocol.call import Call
 from skipmq.store.overview import Overview, OverviewSnapshot
 
 

@@ -5,9 +5,10 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import access, checks
-from skipmq.model import QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import extensions
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 from skipmq.store.dead_letters import DeadLetterQueue
 
 _MAXIMUM_RESULTS = 100

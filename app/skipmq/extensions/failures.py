@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from skipmq import errors, limits
 from skipmq.actions import checks, messages
 from skipmq.delivery import receipts
 from skipmq.model import MessageFailures, Queue, Reference
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions, requests
+from skipmq.protocol import errors, extensions, limits, requests
+from skipmq.protocol.call import Call
 
 _MOST_KINDS, _MOST_SOURCES = 50, 20
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors, limits
 from skipmq.actions import checks, paging, receive, regions
 from skipmq.model import PeekedMessage, Queue, Reference
 from skipmq.node import Node
-from skipmq.protocol import Call, digest, extensions
+from skipmq.protocol import digest, errors, extensions, limits
+from skipmq.protocol.call import Call
 
 _STATES = ("visible", "in-flight", "delayed")
 ORDERS = ("oldest", "receives", "size")

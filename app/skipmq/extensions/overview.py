@@ -4,11 +4,12 @@ from typing import Any
 
 from msgspec import structs
 
-from skipmq import errors, limits
 from skipmq.actions import access, checks
-from skipmq.model import QueueMinute, QueueName, QueueStatistics
+from skipmq.model import QueueMinute, QueueStatistics
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions, limits
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 from skipmq.store import statistics
 
 MAXIMUM_MINUTES = 360

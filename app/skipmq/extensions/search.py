@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors, limits
 from skipmq.actions import checks, paging
 from skipmq.extensions import inspection
 from skipmq.model import MessageFilter, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions, limits
+from skipmq.protocol.call import Call
 
 # Characters of each text of a filter, and the shown messages of an answer.
 _TEXT, _SHOWN = 256, 50

@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from skipmq import limits
 from skipmq.actions import access, checks, moves, regions
 from skipmq.extensions import search
-from skipmq.model import MoveTask, Queue, QueueName
+from skipmq.model import MoveTask, Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import extensions, limits
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 from skipmq.store.audit_log import AuditRecord
 
 KINDS = ("move", "copy", "delete")

@@ -4,11 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from skipmq import errors
 from skipmq.actions import access, checks, paging
-from skipmq.model import Queue, QueueName
+from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 from skipmq.store.timelines import LiveMessage, SettledMessage
 
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

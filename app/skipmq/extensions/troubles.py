@@ -2,13 +2,13 @@
 
 from typing import Any, NamedTuple
 
-from skipmq import errors
 from skipmq.actions import access, checks
 from skipmq.database import monitor
 from skipmq.extensions.database import describe_database
-from skipmq.model import QueueName
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions
+from skipmq.protocol.call import Call
+from skipmq.protocol.identity import QueueName
 from skipmq.store.troubles import QueueTrouble
 
 _READ, _SHOWN = 100, 20

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from skipmq import errors
 from skipmq.actions import checks
 from skipmq.extensions import overview
 from skipmq.model import NewMessage, Queue, Reference, TimeInQueue
 from skipmq.node import Node
-from skipmq.protocol import Call, extensions
+from skipmq.protocol import errors, extensions
+from skipmq.protocol.call import Call
 
 _DEFAULT_MINUTES, _MAXIMUM_STEP = 60, 60
 # Minutes of a step in which activity beyond overview.MAXIMUM_MINUTES is kept.

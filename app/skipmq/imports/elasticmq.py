@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from skipmq import limits
 from skipmq.imports import hocon
 from skipmq.imports.found import Difference, Found, UnreadableError
 from skipmq.imports.hocon import Document
 from skipmq.model import DeclaredQueue
-from skipmq.names import FIFO, is_valid
-from skipmq.queue_attributes import ATTRIBUTES
+from skipmq.protocol import limits
+from skipmq.protocol.names import FIFO, is_valid
+from skipmq.protocol.queue_attributes import ATTRIBUTES
 
 # ElasticMQ keeps a message until it is deleted; the nearest to that which SQS allows.
 _KEPT = str(limits.MAXIMUM_RETENTION)

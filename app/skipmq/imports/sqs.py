@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from skipmq import declarations, names
+from skipmq import declarations
 from skipmq.extras import MissingExtraError
 from skipmq.imports.found import Difference, Found, UnreadableError
 from skipmq.model import DeclaredQueue
-from skipmq.queue_attributes import ATTRIBUTES, OURS
+from skipmq.protocol import names
+from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS
 
 # What every endpoint reports of a queue, and is not set.
 _REPORTED = {"QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}

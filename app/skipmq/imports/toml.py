@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from skipmq.model import DeclaredQueue
-from skipmq.queue_attributes import ATTRIBUTES, DOCUMENTS
+from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _FIFO = "FifoQueue"

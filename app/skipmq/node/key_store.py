@@ -9,7 +9,6 @@ from time import time as own_clock  # noqa: TID251 - to compare it with the data
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from skipmq import errors
 from skipmq.auth import (
     Access,
     AccessKey,
@@ -25,7 +24,9 @@ from skipmq.auth.sigv4 import SignedRequest
 from skipmq.config.settings import Settings
 from skipmq.database import Database
 from skipmq.database.wakeup import Wakeup, every
-from skipmq.model import Identity, QueueName, StoredKey
+from skipmq.model import StoredKey
+from skipmq.protocol import errors
+from skipmq.protocol.identity import Identity, QueueName
 from skipmq.store.access_keys import AccessKeys
 from skipmq.telemetry.logs import log
 

@@ -13,11 +13,11 @@ from functools import partial
 from math import nan
 from time import monotonic
 
-from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import Database, DatabaseError, NoObserver, Observer
 from skipmq.database.listener import listen
 from skipmq.database.wakeup import Wakeup, every
+from skipmq.protocol import errors
 from skipmq.store import Upkeep
 from skipmq.store.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.telemetry.logs import log

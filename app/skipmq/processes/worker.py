@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import Database
 from skipmq.node import Node, Runnable
@@ -25,6 +24,7 @@ from skipmq.processes import certificate, systemd
 from skipmq.processes.certificate import StagedFiles, Watch
 from skipmq.processes.heartbeat import Heartbeat
 from skipmq.processes.janitor import Janitors
+from skipmq.protocol import errors
 from skipmq.server.answer import Broker
 from skipmq.server.door import Door
 from skipmq.server.request_trace import tracing

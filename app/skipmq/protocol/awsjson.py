@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors
-from skipmq.protocol import extensions, requests, shapes
+from skipmq.protocol import errors, extensions, requests, shapes
 from skipmq.protocol.call import (
     Call,
     Request,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 import msgspec
 
-from skipmq.model import Identity, Need
+from skipmq.protocol.identity import Identity, Need
 
 # Defaults of type variables came with Python 3.13: to type checkers `Call` alone is `Call[Any]`.
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from struct import pack
 from typing import TYPE_CHECKING
 
-from skipmq.model import AttributeValue
+from skipmq.protocol.requests import AttributeValue
 
 if TYPE_CHECKING:
     from hashlib import md5

@@ -14,8 +14,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from skipmq import errors
-from skipmq.protocol import queryjson, shapes, xml
+from skipmq.protocol import errors, queryjson, shapes, xml
 from skipmq.protocol.call import (
     Call,
     Request,

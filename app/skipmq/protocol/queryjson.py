@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from skipmq import errors
-from skipmq.protocol import shapes, xml
+from skipmq.protocol import errors, shapes, xml
 from skipmq.protocol.call import Result
 
 _serialise = msgspec.json.Encoder().encode

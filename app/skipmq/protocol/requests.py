@@ -8,9 +8,23 @@ Source: botocore's SQS service model; a test compares these classes with it memb
 
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Meta, Struct
 
-from skipmq.model import AttributeValue
+
+class AttributeValue(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
+    """The value of a message attribute; SQS reserves the lists for the future."""
+
+    StringValue: str | None = None
+    BinaryValue: bytes | None = None
+    StringListValues: Annotated[list[str], Meta(extra={"location": "StringListValue"})] | None = (
+        None
+    )
+    BinaryListValues: Annotated[list[bytes], Meta(extra={"location": "BinaryListValue"})] | None = (
+        None
+    )
+    DataType: str
+
 
 T = TypeVar("T")
 # The limit of fields in a form; attribute names are compared with those of each message.

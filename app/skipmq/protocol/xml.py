@@ -4,8 +4,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from skipmq import errors, limits
-from skipmq.protocol import shapes
+from skipmq.protocol import errors, limits, shapes
 from skipmq.protocol.call import Result
 
 Writer: TypeAlias = Callable[[Any], str]

@@ -2,8 +2,8 @@
 
 from time import monotonic
 
-from skipmq import errors
 from skipmq.database import Observer
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 # Seconds without a refused request after which an overload has ended.

@@ -7,11 +7,13 @@ from time import monotonic
 
 import msgspec
 
-from skipmq import auth, errors, limits, protocol
+from skipmq import auth
 from skipmq.database import DatabaseError, monitor
-from skipmq.model import Identity, QueueStatistics
+from skipmq.model import QueueStatistics
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, Response, Result
+from skipmq.protocol import codec, errors, limits
+from skipmq.protocol.call import Call, Request, Response, Result
+from skipmq.protocol.identity import Identity
 from skipmq.server import request_trace
 from skipmq.server.admission import Admission, Rate
 from skipmq.server.browsers import Browsers
@@ -115,15 +117,15 @@ class Broker:
                 else:
                     authorization = request.headers.get("authorization")
                     identity = auth.identify(authorization, request.query, *self._own)
-                call = protocol.decode(request)
+                call = codec.decode(request)
                 call.identity, call.deadline = identity, began + node.settings.failover_wait
                 if request.method == "GET" or self._key_rate is not None:
                     self._check_caller(call)
                 result = await perform(node, call, self._admit)
-                response = protocol.encode(call, result)
+                response = codec.encode(call, result)
         except errors.SqsError as error:
             failure = error
-            response = protocol.encode_error(request, error)
+            response = codec.encode_error(request, error)
         except asyncio.CancelledError:
             # The action may have run: record it in the audit log.
             failure = errors.RequestCancelled()
@@ -131,7 +133,7 @@ class Broker:
                 request,
                 call,
                 failure,
-                protocol.encode_error(request, failure),
+                codec.encode_error(request, failure),
                 monotonic() - began,
             )
             raise
@@ -140,7 +142,7 @@ class Broker:
                 "request failed", request_id=request.request_id, action=call and call.action
             )
             failure = errors.InternalFailure()
-            response = protocol.encode_error(request, failure)
+            response = codec.encode_error(request, failure)
         finally:
             if call is not None and call.held is not None:
                 call.held.release()

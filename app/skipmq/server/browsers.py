@@ -9,9 +9,9 @@ import socket
 from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
-from skipmq import errors, limits
 from skipmq.config.settings import Settings
-from skipmq.protocol import Call, Request
+from skipmq.protocol import errors, limits
+from skipmq.protocol.call import Call, Request
 from skipmq.server.dispatch import EVERY
 
 _OWN_PAGES = {None, "none", "same-origin"}

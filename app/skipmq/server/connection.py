@@ -11,9 +11,10 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from skipmq import errors
 from skipmq.delivery.budget import LARGE_BYTES, Budget
-from skipmq.protocol import Request, Response, encode_error
+from skipmq.protocol import errors
+from skipmq.protocol.call import Request, Response
+from skipmq.protocol.codec import encode_error
 from skipmq.server.answer import NODE_STOPS
 from skipmq.server.head import Head, encoded
 from skipmq.server.http import PendingBodies, Reader, Received, Route

@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from skipmq import auth, errors, protocol
-from skipmq.model import Identity
+from skipmq import auth
 from skipmq.node import Node
-from skipmq.protocol import Call, Request, Response, requests
+from skipmq.protocol import codec, errors, requests
+from skipmq.protocol.call import Call, Request, Response
+from skipmq.protocol.identity import Identity
 from skipmq.server.answer import Broker
 from skipmq.server.connection import ConnectionDropped
 from skipmq.server.dispatch import EVERY, perform
@@ -95,7 +96,7 @@ class ControlledBroker(Broker):
         if fault is None:
             return await super().answer(request)
         if fault.Kind == "fail":
-            return protocol.encode_error(request, _ERRORS[fault.Code]())
+            return codec.encode_error(request, _ERRORS[fault.Code]())
         if fault.Kind == "slow":
             await asyncio.sleep(fault.Seconds)
         elif fault.Kind == "drop" and not fault.IsDone:
@@ -113,9 +114,9 @@ class ControlledBroker(Broker):
             self.node.check_open()
             result = await self._run(name, request)
         except msgspec.DecodeError as error:
-            return protocol.encode_error(request, errors.SerializationException(str(error)))
+            return codec.encode_error(request, errors.SerializationException(str(error)))
         except errors.SqsError as error:
-            return protocol.encode_error(request, error)
+            return codec.encode_error(request, error)
         return Response(200, _JSON, msgspec.json.encode(result))
 
     async def _run(self, name: str, request: Request) -> dict[str, Any]:
@@ -203,7 +204,7 @@ class ControlledBroker(Broker):
         """Return the first fault for a request, and count it."""
         faults = self._faults.get(self._identity(request).account, [])
         try:
-            action = protocol.decode(request).action
+            action = codec.decode(request).action
         except errors.SqsError:
             return None
         for fault in faults:
@@ -221,7 +222,7 @@ class ControlledBroker(Broker):
             receipts = [message["ReceiptHandle"] for message in found]
         else:
             receipts = _RECEIPT.findall(response.body.decode())
-        received = protocol.decode(request)
+        received = codec.decode(request)
         for receipt in receipts:
             shown = requests.ChangeMessageVisibility(
                 QueueUrl=received.parameters.QueueUrl, ReceiptHandle=receipt, VisibilityTimeout=0

@@ -5,13 +5,14 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 
-from skipmq import errors
 from skipmq.actions import ACTIONS, access, regions
 from skipmq.actions.action import Action
 from skipmq.extensions import EXTENSIONS
-from skipmq.model import Queue, QueueName
+from skipmq.model import Queue
 from skipmq.node import Node
-from skipmq.protocol import Call, Result
+from skipmq.protocol import errors
+from skipmq.protocol.call import Call, Result
+from skipmq.protocol.identity import QueueName
 
 EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
 # These reach no queue of another region than the client's: clients repeat them when they are done.

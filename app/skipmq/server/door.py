@@ -19,9 +19,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from skipmq import errors, limits, protocol
-from skipmq.model import new_uuid
-from skipmq.protocol import Request, Response
+from skipmq.protocol import codec, errors, limits
+from skipmq.protocol.call import Request, Response
+from skipmq.protocol.uuids import new_uuid
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker, is_page, redirect, refusal
 from skipmq.server.connection import ClientConnection
@@ -229,7 +229,7 @@ class Door:
         if (refused := self._check_browser(request)) is not None:
             return refused
         if request.method not in ("GET", "HEAD"):
-            return protocol.encode_error(request, errors.MethodNotAllowed())
+            return codec.encode_error(request, errors.MethodNotAllowed())
         accept = request.headers.get("accept") or ""
         try:
             with self._metrics_places:
@@ -238,7 +238,7 @@ class Door:
                     self._metrics_thread, exposition.text, accept, self._collect(), queues, others
                 )
         except errors.Overloaded as error:
-            return protocol.encode_error(request, error)
+            return codec.encode_error(request, error)
         return Response(200, [("content-type", content_type)], body)
 
     async def _page(self, connection: ClientConnection, version: str, request: Request) -> Response:
@@ -251,7 +251,7 @@ class Door:
                 pages = await self._pages
                 return await self.loop.run_in_executor(self._threads, pages, request, *environment)
         except errors.Overloaded as error:
-            return protocol.encode_error(request, error)
+            return codec.encode_error(request, error)
 
     def _flask(self) -> "Pages":
         from skipmq.server import web  # noqa: PLC0415 - most nodes serve no pages.
@@ -263,7 +263,7 @@ class Door:
         try:
             self._broker.check_browser(request)
         except errors.AccessDenied as error:
-            return protocol.encode_error(request, error)
+            return codec.encode_error(request, error)
         return None
 
     def _tick(self, due: float) -> None:
@@ -312,7 +312,7 @@ _cached_target = lru_cache(maxsize=1024)(_parsed_target)
 
 
 async def _unknown(request: Request) -> Response:
-    return protocol.encode_error(request, errors.UnknownOperationException())
+    return codec.encode_error(request, errors.UnknownOperationException())
 
 
 async def _always(response: Response, _: Request) -> Response:

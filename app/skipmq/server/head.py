@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from skipmq.protocol import Response
+from skipmq.protocol.call import Response
 
 # The limit of headers.
 HEADERS = 128

@@ -18,8 +18,9 @@ from httptools import (
 )
 from msgspec import structs
 
-from skipmq import errors, limits
-from skipmq.protocol import Request, Response, encode_error
+from skipmq.protocol import errors, limits
+from skipmq.protocol.call import Request, Response
+from skipmq.protocol.codec import encode_error
 from skipmq.server.answer import BODY_INCOMPLETE, BODY_TOO_LONG
 from skipmq.server.head import HEADERS, Head, ParsedHeaders, plain
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import msgspec
 
-from skipmq import addresses
+from skipmq.protocol import addresses
 
 
 class Forwarded(msgspec.Struct, frozen=True, gc=False):

@@ -13,11 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from skipmq import errors
 from skipmq.config.settings import Settings
-from skipmq.model import Identity
 from skipmq.node.key_store import KeyStore
-from skipmq.protocol import Call, Request, Response
+from skipmq.protocol import errors
+from skipmq.protocol.call import Call, Request, Response
+from skipmq.protocol.identity import Identity
 from skipmq.server.dispatch import EVERY, queue_name
 from skipmq.store import Audit
 from skipmq.telemetry.logs import log

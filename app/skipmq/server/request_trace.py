@@ -5,10 +5,10 @@ Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans"
 
 from typing import TYPE_CHECKING, Any
 
-from skipmq import errors
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
-from skipmq.protocol import Call, Request, Response, Result, answers
+from skipmq.protocol import answers, errors
+from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.server.dispatch import queue_name
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from werkzeug.exceptions import ClientDisconnected, HTTPException
 from werkzeug.formparser import FormDataParser
 from werkzeug.wsgi import get_input_stream
 
-from skipmq import errors, limits, protocol
-from skipmq.protocol import Request, Response
+from skipmq.protocol import codec, errors, limits
+from skipmq.protocol.call import Request, Response
 from skipmq.protocol.query import pairs
 from skipmq.server.answer import (
     BODY_INCOMPLETE,
@@ -106,9 +106,9 @@ def create_app(
         try:
             request.body = _body()
         except errors.SqsError as error:
-            return _flask_response(protocol.encode_error(request, refused or error))
+            return _flask_response(codec.encode_error(request, refused or error))
         if refused is not None:
-            return _flask_response(protocol.encode_error(request, refused))
+            return _flask_response(codec.encode_error(request, refused))
         answer = asyncio.run_coroutine_threadsafe(broker.answer(request), loop).result()
         return _flask_response(answer)
 
@@ -121,7 +121,7 @@ def create_app(
         with suppress(errors.SqsError):
             _body()
         kind = _KINDS.get(error.code or 0, errors.UnknownOperationException)
-        return _flask_response(protocol.encode_error(_request(broker), kind()))
+        return _flask_response(codec.encode_error(_request(broker), kind()))
 
     return app
 
@@ -129,7 +129,7 @@ def create_app(
 def _add_health(app: flask.Flask, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
     @app.errorhandler(errors.AccessDenied)
     def denied(error: errors.AccessDenied) -> flask.Response:
-        return _flask_response(protocol.encode_error(_request(broker), error))
+        return _flask_response(codec.encode_error(_request(broker), error))
 
     @app.get("/health/live", strict_slashes=True)
     def live() -> dict[str, str]:

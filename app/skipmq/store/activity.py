@@ -7,9 +7,9 @@ it stops; a node that is killed loses its last second's.
 
 from contextlib import suppress
 
-from skipmq import errors
 from skipmq.database import Database, Statement
 from skipmq.database.statement import BIGINTS, INTEGERS
+from skipmq.protocol import errors
 from skipmq.store.flushed import Flushed
 
 _ADD = Statement(

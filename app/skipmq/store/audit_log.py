@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from skipmq import errors
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT, columns
+from skipmq.protocol import errors
 from skipmq.store.flushed import Flushed
 from skipmq.telemetry.logs import log
 

@@ -4,8 +4,8 @@ import asyncio
 from abc import ABC, abstractmethod
 from contextlib import suppress
 
-from skipmq import errors
 from skipmq.database.wakeup import every
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 _CLOSE_SECONDS = 5.0

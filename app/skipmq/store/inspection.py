@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from skipmq import limits
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import (
     BIGINT,
@@ -26,6 +25,7 @@ from skipmq.model import (
     Reference,
     SearchedMessages,
 )
+from skipmq.protocol import limits
 
 _ID = "message_id::text"
 _PEEKED = columns(

@@ -5,10 +5,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
-from skipmq import errors
 from skipmq.database import Database, Level, Pool, Replication, Search
 from skipmq.database.shared import SharedRead
 from skipmq.database.wakeup import every
+from skipmq.protocol import errors
 from skipmq.store.upkeep import Upkeep
 
 _SERVER = Search(

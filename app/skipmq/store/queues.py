@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from skipmq import errors
 from skipmq.database import Database, Rows, Statement
 from skipmq.database.statement import BIGINT, INTEGER, INTERVAL, JSONB, TEXT, TEXTS
 from skipmq.delivery.group_commit import GroupCommit
-from skipmq.model import Queue, QueueName
-from skipmq.queue_attributes import QueueAttributes
+from skipmq.model import Queue
+from skipmq.protocol import errors
+from skipmq.protocol.identity import QueueName
+from skipmq.protocol.queue_attributes import QueueAttributes
 
 _CREATE = Statement(
     "select skipmq.create_queue($1, $2, $3, $4, $5, $6, $7)",

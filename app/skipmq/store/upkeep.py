@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from skipmq import errors
 from skipmq.config.settings import Settings
 from skipmq.database import Pool, Search, Statement
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
+from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 CHUNK = 5_000

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from skipmq import errors, release
+from skipmq import release
 from skipmq.database import Database, Search, Statement
 from skipmq.database.statement import INTERVAL, JSONB, TEXT
+from skipmq.protocol import errors
 
 _NOTE = Statement(
     "select skipmq.note_worker($1, $2, $3, $4, $5)", TEXT, TEXT, TEXT, INTERVAL, JSONB

@@ -19,8 +19,8 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from skipmq import release
+from skipmq.protocol.trace_headers import traceparent
 from skipmq.telemetry.logs import log
-from skipmq.trace_headers import traceparent
 
 # Timeout for the last export at shutdown.
 CLOSE_SECONDS = 2.0

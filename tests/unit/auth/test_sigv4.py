@@ -9,9 +9,9 @@ from urllib.parse import quote, unquote, unquote_to_bytes, urlencode
 
 import pytest
 
-from skipmq import errors
 from skipmq.auth.sigv4 import WINDOW, verify
-from skipmq.protocol import Request
+from skipmq.protocol import errors
+from skipmq.protocol.call import Request
 from support.sigv4 import (
     FORM_HEADERS,
     HOST,

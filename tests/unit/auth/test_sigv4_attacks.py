@@ -6,9 +6,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from skipmq import errors
 from skipmq.auth.sigv4 import verify
-from skipmq.protocol import Request
+from skipmq.protocol import errors
+from skipmq.protocol.call import Request
 from support.sigv4 import (
     FORM_HEADERS,
     JSON_HEADERS,

@@ -20,7 +20,7 @@ from skipmq.analytics.delta import SCHEMA, Table
 from skipmq.analytics.engines import Parameter, json_schema
 from skipmq.analytics.errors import AnalyticsError, LakeError
 from skipmq.analytics.period import settled_before
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 
 # Functions of Spark that sqlglot does not translate.
 _MACROS = (

@@ -10,7 +10,7 @@ from typing import Any
 from skipmq.database import session as database
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.session import Session
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 
 _SIZE = "h.body_bytes::bigint + h.attribute_bytes"
 _METADATA = "skipmq_views.history_metadata h"

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from skipmq.database.session import Session
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 
 
 class Target(NamedTuple):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from skipmq.analytics.outgoing import Outgoing
 from skipmq.database.session import Session
-from skipmq.model import QueueName
+from skipmq.protocol.identity import QueueName
 
 _QUEUE = "p_queue => %s, p_stream => %s, p_account => %s, p_region => %s"
 

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import errors, limits
 from skipmq.cli.analytics.engine import ReportInput, Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import ENGINE, JSON, LAKE, QUEUES, SINCE, UNTIL, check_order
@@ -22,7 +21,8 @@ from skipmq.cli.node import open_node
 from skipmq.cli.output import err, out
 from skipmq.config.settings import Settings
 from skipmq.database import schema
-from skipmq.model import Identity, QueueName
+from skipmq.protocol import errors, limits
+from skipmq.protocol.identity import Identity, QueueName
 from skipmq.terminal import visible
 
 _FAILED = 1

@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from skipmq import body_schemas
 from skipmq.cli import place
 from skipmq.cli.analytics.engine import check_duckdb
 from skipmq.cli.analytics.errors import one_line_errors
@@ -15,6 +14,7 @@ from skipmq.cli.analytics.options import JSON, SINCE, UNTIL, check_order, check_
 from skipmq.cli.analytics.sources import lake_path
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
+from skipmq.protocol import body_schemas
 
 
 @click.command("bodies")

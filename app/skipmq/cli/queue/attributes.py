@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 import click
 
-from skipmq.queue_attributes import ATTRIBUTES, DOCUMENTS, Attribute
+from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, Attribute
 
 _FIFO_QUEUE = "FifoQueue"
 _CHECKED_BY_NODE = DOCUMENTS | {"KmsMasterKeyId"}

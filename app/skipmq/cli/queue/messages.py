@@ -9,12 +9,12 @@ from typing import Any
 import click
 from rich.table import Table
 
-from skipmq import limits
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import cell, err, out, printing_json
 from skipmq.cli.plain import plain
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
+from skipmq.protocol import limits
 from skipmq.terminal import visible
 
 _RECEIVED = (

@@ -6,7 +6,6 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import limits
 from skipmq.cli import place
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.consent import ask, described, yes_option
@@ -16,7 +15,8 @@ from skipmq.cli.queue.attributes import checked
 from skipmq.cli.queue.stats import count, duration, statistics
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
-from skipmq.queue_attributes import OURS
+from skipmq.protocol import limits
+from skipmq.protocol.queue_attributes import OURS
 from skipmq.terminal import visible
 
 _NO_QUEUES = "no queues yet: `skipmq queue create NAME`"

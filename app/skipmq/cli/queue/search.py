@@ -6,7 +6,6 @@ from typing import Any
 import click
 from rich.console import Group
 
-from skipmq import limits
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import cell, err, printing_json
 from skipmq.cli.plain import plain
@@ -14,6 +13,7 @@ from skipmq.cli.queue.messages import peeked
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
+from skipmq.protocol import limits
 
 _CONSUMERS = (
     Column("consumer"),

@@ -11,11 +11,11 @@ import click
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from skipmq import limits
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import err
 from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
+from skipmq.protocol import limits
 from skipmq.terminal import visible
 
 _NOT_TEXT = "standard input is not UTF-8: bodies are text; send binary values as attributes"

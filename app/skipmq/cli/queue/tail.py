@@ -12,7 +12,7 @@ from rich.text import Text
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import out
 from skipmq.cli.source import Source, open_source
-from skipmq.limits import PEEKED
+from skipmq.protocol.limits import PEEKED
 from skipmq.terminal import visible
 
 _POLL_INTERVAL = 0.5

@@ -8,13 +8,13 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq import limits
 from skipmq.actions import moves
 from skipmq.cli.completion import queue_argument, queue_names
 from skipmq.cli.consent import ask, described, yes_option
 from skipmq.cli.output import cell, err, printing_json, shown_time
 from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
+from skipmq.protocol import limits
 from skipmq.terminal import visible
 
 # Seconds between two polls of a task's progress.

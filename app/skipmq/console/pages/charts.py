@@ -8,10 +8,10 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console import drawing
 from skipmq.console.pages import access, heading
 from skipmq.console.visit import current
+from skipmq.protocol import errors
 
 # Lengths of the charts, and of the steps of counts and of percentiles, in minutes.
 PERIODS = {15: (1, 1), 60: (1, 2), 360: (1, 12), 1_440: (10, 30), 10_080: (60, 60)}

@@ -5,10 +5,10 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors, limits
 from skipmq.console import site
 from skipmq.console.pages import heading, tasks
 from skipmq.console.visit import current, requested_page, text, whole_number
+from skipmq.protocol import errors, limits
 
 PAGE = 25
 _SOURCES = 100

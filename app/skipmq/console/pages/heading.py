@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from skipmq import errors
 from skipmq.console.visit import current
-from skipmq.queue_attributes import OURS
+from skipmq.protocol import errors
+from skipmq.protocol.queue_attributes import OURS
 
 _ACTIONS = (
     "DeleteQueue",

@@ -3,10 +3,10 @@
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console import site
 from skipmq.console.pages import heading, settings
 from skipmq.console.visit import current
+from skipmq.protocol import errors
 
 
 def add(pages: flask.Blueprint) -> None:

@@ -13,11 +13,11 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import body_schemas, errors, limits, names
 from skipmq.console import bodies, masking, site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
 from skipmq.extensions import inspection
+from skipmq.protocol import body_schemas, errors, limits, names
 
 STATES = ("visible", "in-flight", "delayed")
 SIZES = (20, 50, 100)

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors, names
 from skipmq.console import site
 from skipmq.console.visit import current, requested_page
+from skipmq.protocol import errors, names
 from skipmq.server import web
 
 PAGE = 50

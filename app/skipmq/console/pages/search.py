@@ -6,11 +6,11 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors, limits
 from skipmq.console import site
 from skipmq.console.masking import HIDDEN
 from skipmq.console.pages import heading, messages
 from skipmq.console.visit import current
+from skipmq.protocol import errors, limits
 
 # What makes a request for the page a search.
 _FIELDS = ("body", "path", "attribute", "value", "receives", "minutes", "failure", "none", "go")

@@ -7,11 +7,11 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console import site
 from skipmq.console.masking import HIDDEN
 from skipmq.console.pages import heading, messages
 from skipmq.console.visit import current, text, whole_number
+from skipmq.protocol import errors
 
 # Attribute rows of the form: the maximum number of attributes of a message.
 ROWS = 10

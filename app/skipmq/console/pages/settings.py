@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.actions.attributes import stored
 from skipmq.actions.checks import new_queue_name
 from skipmq.console import site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
-from skipmq.queue_attributes import ATTRIBUTES, DOCUMENTS, Attribute
+from skipmq.protocol import errors
+from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, Attribute
 
 
 class Field(NamedTuple):

@@ -6,9 +6,9 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console import site
 from skipmq.console.visit import current, text
+from skipmq.protocol import errors
 
 ACTIVE = ("RUNNING", "CANCELLING")
 

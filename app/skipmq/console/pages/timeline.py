@@ -7,10 +7,10 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq import errors
 from skipmq.console import drawing, formats
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
+from skipmq.protocol import errors
 
 _MINUTE = 60_000_000
 # One search at a time, which may take a second: several would leave other pages no thread.

@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
-from skipmq import errors
 from skipmq.delivery.waiters.registry import Waiters
 from skipmq.model import Reception, Recipient
+from skipmq.protocol import errors
 
 
 async def poll_until(  # noqa: PLR0913, PLR0917 - private to ReceiveMessage.

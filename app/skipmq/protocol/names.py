@@ -7,7 +7,7 @@ Resource Names" and "Amazon Simple Queue Service endpoints" (regions in the host
 import re
 from typing import NamedTuple
 
-from skipmq import limits
+from skipmq.protocol import limits
 
 _VALID = re.compile(rf"[A-Za-z0-9_-]{{1,{limits.QUEUE_NAME}}}")
 _ARN = re.compile(r"arn:aws[a-z-]{0,16}:sqs:([a-z0-9-]{1,64}):([0-9]{12}):([^:/\s]+)")

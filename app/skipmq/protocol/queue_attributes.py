@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, Self, get_args, get_origin, get_t
 import msgspec
 from msgspec.structs import fields
 
-from skipmq import limits
+from skipmq.protocol import limits
 
 # Digits of an integer, at most.
 _DIGITS = 12

@@ -1,7 +1,7 @@
 """The records that the layers exchange."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -297,17 +297,3 @@ class MoveTask:
     attribute_value: str | None
     passed: int
     further: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DeclaredQueue:
-    """A queue that a file declares; without an account or a region, the node's.
-
-    Its policies may name queues by their names alone.
-    """
-
-    name: str
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    account: str | None = None
-    region: str | None = None
-    tags: Mapping[str, str] = field(default_factory=dict)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.imports import elasticmq
-from skipmq.imports.found import Found, UnreadableError
-from skipmq.model import DeclaredQueue
+from skipmq.config.declarations import DeclaredQueue
+from skipmq.config.imports import elasticmq
+from skipmq.config.imports.found import Found, UnreadableError
 from support.imports import DOCUMENTED
 
 KEPT = {"MessageRetentionPeriod": "1209600"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skipmq.imports import sqs
+from skipmq.config.imports import sqs
 from skipmq.testing import Account
 from support.http import client, environment
 from support.imports import AWS, run, shown

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from skipmq import declarations
+from skipmq.config import declarations
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"
 ARN = f"arn:aws:sqs:{REGION}:{ACCOUNT}:dead"

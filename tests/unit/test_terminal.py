@@ -4,9 +4,9 @@ import tomllib
 
 import pytest
 
-from skipmq.imports import toml
-from skipmq.model import DeclaredQueue
-from skipmq.terminal import visible
+from skipmq.config.declarations import DeclaredQueue
+from skipmq.config.imports import toml
+from skipmq.telemetry.terminal import visible
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import click
 
 from skipmq import extras
 from skipmq.cli.groups import cli
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 __all__ = ["cli", "main"]
 

@@ -13,7 +13,7 @@ from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.extensions import audit as actions
 from skipmq.store.audit_log import AuditRecord
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _USER = ":user/"
 

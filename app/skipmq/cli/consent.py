@@ -4,7 +4,7 @@ import click
 
 from skipmq.cli.source import Source
 from skipmq.protocol import names
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _COUNTS = (
     *("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"),

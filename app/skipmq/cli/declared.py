@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from skipmq.actions import attributes
 from skipmq.cli.local import LocalNode, opened
+from skipmq.config.declarations import REDRIVE_POLICY, DeclaredQueue, with_arns
+from skipmq.config.imports.found import Difference
 from skipmq.config.settings import Settings
-from skipmq.declarations import REDRIVE_POLICY, with_arns
-from skipmq.imports.found import Difference
-from skipmq.model import DeclaredQueue, Queue
+from skipmq.model import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.queue_attributes import DOCUMENTS

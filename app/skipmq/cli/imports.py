@@ -17,10 +17,10 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
 from skipmq.cli.output import err
 from skipmq.config import ConfigError, queue_files
+from skipmq.config.imports import sqs, toml
+from skipmq.config.imports.found import Difference, Found
 from skipmq.config.settings import Settings
-from skipmq.imports import sqs, toml
-from skipmq.imports.found import Difference, Found
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 # Fewer are imported before a bar could be read.
 _MANY = 20

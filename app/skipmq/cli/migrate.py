@@ -10,7 +10,7 @@ from skipmq.cli.output import err, out
 from skipmq.database import rights, schema
 from skipmq.database.rights import Finding
 from skipmq.database.schema import State
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 
 @click.command()

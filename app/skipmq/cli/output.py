@@ -14,7 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 # Programs read whole lines, so output that is not to a terminal is never wrapped.
 _UNWRAPPED = 10_000

@@ -13,7 +13,7 @@ import click
 
 from skipmq import embedded, release
 from skipmq.config.settings import Settings
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 # Where a program on this machine reaches a node that listens on all addresses.
 _LOCAL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound.

@@ -17,7 +17,7 @@ from skipmq.cli.environment import configuration, node_url, open_server
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.processes import listening
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 if TYPE_CHECKING:
     from skipmq.processes.certificate import Certificate

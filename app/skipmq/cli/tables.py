@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skipmq.cli.output import out
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 # Below this many characters a text that shrinks is omitted, too.
 _SHORTEST = 12

@@ -12,7 +12,7 @@ import click
 from skipmq.client import App, ClientError
 from skipmq.client.health import LOOPBACK
 from skipmq.client.worker import UnfinishedError
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 
 class _Formatter(logging.Formatter):

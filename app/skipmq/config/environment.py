@@ -12,8 +12,8 @@ from typing import Any, get_type_hints
 import msgspec
 
 from skipmq.config import queue_files
+from skipmq.config.imports.found import Difference, Found
 from skipmq.config.settings import SECRETS, Settings
-from skipmq.imports.found import Difference, Found
 
 PREFIX = "SKIPMQ_"
 _FILE_VARIABLE = "SKIPMQ_CONFIG"

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from skipmq import declarations
-from skipmq.imports.found import Difference, Found, UnreadableError
-from skipmq.model import DeclaredQueue
+from skipmq.config import declarations
+from skipmq.config.declarations import DeclaredQueue
+from skipmq.config.imports.found import Difference, Found, UnreadableError
 from skipmq.protocol import names
 
 # A tuple of keys, as tomllib quotes duplicates.
@@ -27,7 +27,7 @@ def read(file: Path, problems: list[str]) -> Found:
             )
         return Found(declared(file, content.get("queues", {}), problems))
     # Imported late: few nodes read HOCON.
-    from skipmq.imports import elasticmq  # noqa: PLC0415
+    from skipmq.config.imports import elasticmq  # noqa: PLC0415
 
     try:
         return elasticmq.read(file)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from skipmq.model import DeclaredQueue
+from skipmq.config.declarations import DeclaredQueue
 from skipmq.protocol import addresses, limits
 from skipmq.protocol.identity import Identity
 

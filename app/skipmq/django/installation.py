@@ -8,8 +8,8 @@ from typing import Any
 from django.core.management import CommandError
 from django.db import Error, connections, transaction
 
-from skipmq import declarations
 from skipmq.client.errors import sqlstate
+from skipmq.config import declarations
 from skipmq.django import configuration, connection, statements
 from skipmq.protocol import limits
 

@@ -6,7 +6,7 @@ from io import StringIO
 from typing import Any, TextIO
 
 from skipmq.config.settings import Settings
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 

@@ -21,7 +21,7 @@ from skipmq.testing.errors import TestingError
 from skipmq.testing.messages import Message, Messages
 
 if TYPE_CHECKING:
-    from skipmq.imports.found import Found
+    from skipmq.config.imports.found import Found
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_PLACE = (DEFAULT_ACCOUNT, "us-east-1")
@@ -231,7 +231,7 @@ class Account:
     def _declare(self) -> None:
         if self._queues is None:
             return
-        from skipmq.declarations import REDRIVE_POLICY, text, with_arns  # noqa: PLC0415 - by need.
+        from skipmq.config.declarations import REDRIVE_POLICY, text, with_arns  # noqa: PLC0415 - by need.
 
         def named(attribute: str, value: Any) -> str:
             """Return an attribute as SQS has it; the queues that it names are the account's own."""
@@ -356,7 +356,7 @@ def is_conf(queues: Queues | None) -> bool:
 def read_conf(file: Path) -> "Found":
     """Return what an elasticmq.conf declares; raise TestingError."""
     # Imported by those that have one.
-    elasticmq = import_module("skipmq.imports.elasticmq")
+    elasticmq = import_module("skipmq.config.imports.elasticmq")
     try:
         found: Found = elasticmq.read(file)
     except elasticmq.UnreadableError as error:

@@ -23,7 +23,7 @@ from skipmq.config.settings import Settings
 from skipmq.database import schema
 from skipmq.protocol import errors, limits
 from skipmq.protocol.identity import Identity, QueueName
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _FAILED = 1
 _TIMEOUT, _CREATED, _MODIFIED = "VisibilityTimeout", "CreatedTimestamp", "LastModifiedTimestamp"

@@ -41,7 +41,7 @@ from skipmq.cli.output import err, out
 from skipmq.config.settings import Settings
 from skipmq.database import session
 from skipmq.database.session import Session
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

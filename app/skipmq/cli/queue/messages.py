@@ -15,7 +15,7 @@ from skipmq.cli.plain import plain
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _RECEIVED = (
     Column("message"),

@@ -17,7 +17,7 @@ from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
 from skipmq.protocol.queue_attributes import OURS
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _NO_QUEUES = "no queues yet: `skipmq queue create NAME`"
 _LISTED = ("queue", "visible", "in_flight", "delayed", "oldest")

@@ -16,7 +16,7 @@ from skipmq.cli.output import err
 from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
 from skipmq.protocol import limits
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _NOT_TEXT = "standard input is not UTF-8: bodies are text; send binary values as attributes"
 _FORM = "NAME=TYPE:VALUE, such as tries=Number:3"

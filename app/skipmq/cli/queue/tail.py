@@ -13,7 +13,7 @@ from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import out
 from skipmq.cli.source import Source, open_source
 from skipmq.protocol.limits import PEEKED
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 _POLL_INTERVAL = 0.5
 # The longest time in microseconds from the send of a message to its commit.

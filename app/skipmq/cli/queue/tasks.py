@@ -15,7 +15,7 @@ from skipmq.cli.output import cell, err, printing_json, shown_time
 from skipmq.cli.plain import plain
 from skipmq.cli.source import Source, open_source
 from skipmq.protocol import limits
-from skipmq.terminal import visible
+from skipmq.telemetry.terminal import visible
 
 # Seconds between two polls of a task's progress.
 _POLL_INTERVAL = 0.2

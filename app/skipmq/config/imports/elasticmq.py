@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from skipmq.imports import hocon
-from skipmq.imports.found import Difference, Found, UnreadableError
-from skipmq.imports.hocon import Document
-from skipmq.model import DeclaredQueue
+from skipmq.config.declarations import DeclaredQueue
+from skipmq.config.imports import hocon
+from skipmq.config.imports.found import Difference, Found, UnreadableError
+from skipmq.config.imports.hocon import Document
 from skipmq.protocol import limits
 from skipmq.protocol.names import FIFO, is_valid
 from skipmq.protocol.queue_attributes import ATTRIBUTES

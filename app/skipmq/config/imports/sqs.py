@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from skipmq import declarations
+from skipmq.config import declarations
+from skipmq.config.declarations import DeclaredQueue
+from skipmq.config.imports.found import Difference, Found, UnreadableError
 from skipmq.extras import MissingExtraError
-from skipmq.imports.found import Difference, Found, UnreadableError
-from skipmq.model import DeclaredQueue
 from skipmq.protocol import names
 from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS
 

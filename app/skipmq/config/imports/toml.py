@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from skipmq.model import DeclaredQueue
+from skipmq.config.declarations import DeclaredQueue
 from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")

@@ -2,9 +2,25 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from skipmq.protocol import names
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredQueue:
+    """A queue that a file declares; without an account or a region, the node's.
+
+    Its policies may name queues by their names alone.
+    """
+
+    name: str
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    account: str | None = None
+    region: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
 
 REDRIVE_POLICY = "RedrivePolicy"
 # Where each policy names queues.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from skipmq.model import DeclaredQueue
+from skipmq.config.declarations import DeclaredQueue
 
 
 class UnreadableError(Exception):

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.http import eventually
 from support.partitions import plproxy_server
 from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers

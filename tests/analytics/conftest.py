@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from skipmq import embedded
 from skipmq.config.settings import Settings
+from skipmq.database import embedded
 from support.analytics import SHORT_LIVED
 from support.clock import connect
 from support.http import eventually

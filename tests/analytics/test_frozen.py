@@ -14,11 +14,10 @@ from psycopg.conninfo import make_conninfo
 
 pytest.importorskip("pyspark")
 
-from skipmq import embedded
 from skipmq.analytics import export, jdbc, partitions, spark_errors
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.watch import watched
-from skipmq.database import session
+from skipmq.database import embedded, session
 from support import trees
 from support.analytics import FACTS, all_rows, lake_rows, settle, settle_copies
 from support.clock import connect

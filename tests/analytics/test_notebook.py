@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from skipmq import embedded
 from skipmq.analytics import notebook
-from skipmq.embedded import EmbeddedError
+from skipmq.database import embedded
+from skipmq.database.embedded import EmbeddedError
 from support.http import NodeProcess, client
 from support.sql import Queue
 

@@ -13,14 +13,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq import embedded
 from skipmq.analytics import delta, frames, partitions, queue_settings, stored_rows, verify
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.export import export
 from skipmq.analytics.lake import Lake
 from skipmq.analytics.postgres import history
-from skipmq.database import session
+from skipmq.database import embedded, session
 from support.analytics import SHORT_LIVED, Writers, age, all_rows, lake_rows, promote, settle
 from support.clock import connect
 from support.http import SKIPMQ, environment

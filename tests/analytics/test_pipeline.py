@@ -15,11 +15,11 @@ pytest.importorskip("pyspark")
 import pyspark
 
 import skipmq
-from skipmq import embedded
 from skipmq.analytics import export, reports
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.pipeline_erasure import Tables
 from skipmq.analytics.pipeline_run import exclusive, table
+from skipmq.database import embedded
 from support import standby
 from support.analytics import FACTS, Writers, rows_of, settle
 from support.clock import connect

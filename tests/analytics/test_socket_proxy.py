@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from skipmq import embedded
 from skipmq.analytics.socket_proxy import proxied
+from skipmq.database import embedded
 from support.http import eventually
 
 

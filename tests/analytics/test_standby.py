@@ -12,9 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq import embedded
 from skipmq.analytics import export, frames, jdbc
-from skipmq.database import session
+from skipmq.database import embedded, session
 from support.analytics import all_rows, lake_rows, rows_of, settle
 from support.clock import connect
 from support.http import eventually

@@ -11,11 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from skipmq import embedded
 from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.stream import Access, BatchReader
+from skipmq.database import embedded
 from support import standby
 from support.analytics import FACTS, Writers, age, rows_of, settle
 from support.postgres import Connection, Databases, as_reader

@@ -12,7 +12,7 @@ import psycopg
 
 from bench import machine
 from bench.machine import Unavailable
-from skipmq import embedded
+from skipmq.database import embedded
 from support import standby
 from support.http import SKIPMQ, environment, eventually
 from support.postgres import Databases

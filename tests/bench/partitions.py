@@ -15,7 +15,7 @@ from bench.record import Pair
 from bench.run import Measure, Run
 from bench.usage import processor_seconds
 from bench.wire import Client
-from skipmq import embedded
+from skipmq.database import embedded
 from support.partitions import Partitions
 from support.postgres import Databases
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import Queue, embedded
+from skipmq import Queue
+from skipmq.database import embedded
 from support import partitions
 from support.applications import applications_of
 from support.http import eventually, free_port

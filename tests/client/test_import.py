@@ -14,7 +14,7 @@ EXPENSIVE = {
         "structlog",
         "skipmq.protocol.errors",
         "skipmq.server",
-        "skipmq.database",
+        "skipmq.database.connection",
     ),
 }
 

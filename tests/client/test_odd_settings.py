@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from skipmq import App, Context, Queue, pins
+from skipmq import App, Context, Queue
 from skipmq.analytics.postgres import history
 from skipmq.cli import cli
 from skipmq.client import ClientError, statements
 from skipmq.config.settings import Settings
-from skipmq.database import maintenance, session
+from skipmq.database import maintenance, pins, session
 from skipmq.database.statement import Statement
 from skipmq.model import OutgoingMessage, Recipient
 from skipmq.node import Node

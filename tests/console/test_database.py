@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support import standby
 from support.browser import Browser
 from support.clock import connect

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.browser import Browser
 from support.http import NodeProcess, eventually
 from support.partitions import Partitions

@@ -15,7 +15,7 @@ from support.http import ROOT
 from support.programs import need, not_here
 
 DEPLOY = ROOT / "deploy"
-EMBEDDED = (ROOT / "app" / "skipmq" / "embedded" / "data_folder.py").read_text()
+EMBEDDED = (ROOT / "app" / "skipmq" / "database" / "embedded" / "data_folder.py").read_text()
 # The longest receive, and the longest that a node holds a request while the database is away.
 LONGEST_REQUEST = 20 + 25
 

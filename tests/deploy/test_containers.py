@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import embedded
 from skipmq.config.settings import Settings
+from skipmq.database import embedded
 from support.http import ROOT, NodeProcess, eventually, free_port
 from support.postgres import DEBIAN, Databases, as_node, debian_servers
 from support.programs import not_here

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 import yaml
 
-from skipmq import config, embedded
-from skipmq.database import rights, schema
+from skipmq import config
+from skipmq.database import embedded, rights, schema
 from support.http import ROOT
 from support.postgres import Databases
 

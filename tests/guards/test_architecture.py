@@ -20,9 +20,9 @@ APP = ROOT / "app" / "skipmq"
 FUNCTIONS = sorted((files.folder("sql") / "functions").glob("*.sql"))
 CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-- Relies on index:"]
 # The packages that may hold SQL.
-SQL_FOLDERS = ("database", "delivery", "store", "analytics/postgres", "partitions")
+SQL_FOLDERS = ("analytics/postgres", "database", "delivery", "store")
 # And the modules.
-SQL_MODULES = ("client/statements.py", "django/statements.py", "pins.py")
+SQL_MODULES = ("client/statements.py", "django/statements.py")
 # And those with SQL of DuckDB's or DataFusion's, on files.
 FILE_MODULES = (
     "analytics/engines/duckdb.py",

@@ -19,7 +19,13 @@ EXPENSIVE = {
     *("alembic", "asyncio", "cryptography", "flask", "msgspec", "prometheus_client"),
     *("psycopg", "rich", "sqlalchemy", "structlog", "skipmq.server"),
     *("skipmq.processes", "skipmq.store", "skipmq.telemetry"),
-    *("skipmq.actions", "skipmq.config", "skipmq.console", "skipmq.database", "skipmq.embedded"),
+    *(
+        "skipmq.actions",
+        "skipmq.config",
+        "skipmq.console",
+        "skipmq.database.connection",
+        "skipmq.database.embedded",
+    ),
 }
 # What takes long of the standard library.
 SLOW = {
@@ -56,13 +62,13 @@ def test_names_of_commands_are_completed_without_importing_them() -> None:
 
 
 def test_serve_starts_the_database_before_it_imports_the_node() -> None:
-    started = "skipmq.embedded.server"
+    started = "skipmq.database.embedded.server"
     program = "from skipmq.cli.groups import cli; cli.commands['serve'].load()"
 
     found = imported_by("-c", program)
 
     assert started in found
-    light = {"msgspec", "skipmq.config", "skipmq.embedded"}
+    light = {"msgspec", "skipmq.config", "skipmq.database.embedded"}
     assert found & EXPENSIVE == light | {"skipmq.processes", "skipmq.telemetry"}
     assert {"skipmq.processes.listening"} == {each for each in found if "processes." in each}
 

@@ -15,7 +15,7 @@ APP = Path(__file__).resolve().parent.parent.parent / "app" / "skipmq"
 SOURCES = {path: path.read_text() for path in sorted(APP.rglob("*.py"))}
 SEARCHES = {"search", "findall", "finditer", "sub", "split"}
 # What reads only what servers and programs of ours, and operators, have written.
-OWN_TEXTS = {"analytics", "cli", "config", "database", "embedded"}
+OWN_TEXTS = {"analytics", "cli", "config", "database"}
 # Made of others, of which each is found where it comes first and not looked for again (atomic).
 COMPOSED = {"auth/patterns.py: _regex"}
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.clock import MovedClock, connect
 from support.fifo_model import FifoQueue
 from support.http import NodeProcess, client

@@ -10,7 +10,7 @@ import psutil
 import psycopg
 import pytest
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.http import NodeProcess, client, eventually
 from support.partitions import Partitions
 from support.postgres import Databases, as_node

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.audit import written
 from support.http import NodeProcess, client, eventually, extension
 from support.key_commands import MASTER_KEY, Keys

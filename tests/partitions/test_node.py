@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.http import NodeProcess, client, eventually, raw
 from support.partitions import Partitions, frozen, is_up, plproxy_server
 from support.postgres import Databases, as_node

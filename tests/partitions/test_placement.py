@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from support.partitions import Partitions
 from support.postgres import Connection, as_node
 

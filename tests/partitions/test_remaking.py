@@ -7,8 +7,8 @@ import psycopg
 import pytest
 
 from skipmq.database.partitions import Database
+from skipmq.database.router import routers
 from skipmq.database.statement import Statement
-from skipmq.partitions import routers
 from skipmq.protocol import errors
 from support.http import NodeProcess, client, eventually
 from support.partitions import Partitions

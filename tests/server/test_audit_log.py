@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from structlog.testing import capture_logs
 
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.server.request_log import Limit
 from skipmq.store import Audit
 from skipmq.store.audit_log import BUFFERED

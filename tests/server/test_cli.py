@@ -382,4 +382,7 @@ def test_command_on_queues_imports_the_actions_and_no_server(url: str) -> None:
     assert {"skipmq.node", "skipmq.server.dispatch"} < found
     unneeded = {"alembic", "flask", "sqlalchemy", "structlog", "pygments"}
     unneeded |= {"skipmq.console", "skipmq.processes", "skipmq.server.door", "skipmq.server.web"}
-    assert found & (unneeded | {"skipmq.embedded", "skipmq.config.imports.elasticmq"}) == set()
+    assert (
+        found & (unneeded | {"skipmq.database.embedded", "skipmq.config.imports.elasticmq"})
+        == set()
+    )

@@ -14,7 +14,7 @@ import botocore.exceptions
 import psycopg
 import pytest
 
-from skipmq import embedded
+from skipmq.database import embedded
 from skipmq.protocol.limits import DEFAULT_ACCOUNT
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from skipmq import embedded
-from skipmq.embedded import EmbeddedError, binaries
+from skipmq.database import embedded
+from skipmq.database.embedded import EmbeddedError, binaries
 from support.processes import add_row, ask, holding, keeper_of, postmaster_of, rows, until_gone
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")

@@ -12,8 +12,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import embedded
-from skipmq.embedded import EmbeddedError, binaries
+from skipmq.database import embedded
+from skipmq.database.embedded import EmbeddedError, binaries
 from support.processes import (
     HOLD,
     Holder,
@@ -24,7 +24,7 @@ from support.processes import (
     until_gone,
 )
 
-APP = Path(embedded.__file__).parent.parent.parent
+APP = Path(embedded.__file__).parents[3]
 SITE = Path(psycopg.__file__).parent.parent
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.processes import (
     add_row,
     ask,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.embedded import Contents, binaries, data_folder, ephemeral, start_ephemeral
+from skipmq.database.embedded import Contents, binaries, data_folder, ephemeral, start_ephemeral
 from support.accounts import ACCOUNT, python_of_others
 from support.processes import ask, until, until_gone
 
@@ -20,7 +20,7 @@ IDENTIFIER = "select system_identifier::text from pg_control_system()"
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from skipmq.embedded import Contents, ephemeral, start_ephemeral
+from skipmq.database.embedded import Contents, ephemeral, start_ephemeral
 ephemeral._cache = lambda: Path(sys.argv[1])
 def install(url):
     print(url, flush=True)

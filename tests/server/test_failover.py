@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.clock import connect
 from support.http import NodeProcess, client, eventually
 from support.postgres import Connection, Databases, as_node

@@ -5,7 +5,7 @@ from time import monotonic
 
 import psycopg
 
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.delivery import InFlight
 from skipmq.protocol.identity import QueueName
 from skipmq.store import Queues

@@ -9,7 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from skipmq.config.settings import Settings
-from skipmq.database import Database, NoObserver
+from skipmq.database.availability import NoObserver
+from skipmq.database.partitions import Database
 from skipmq.processes.janitor import Janitor, listen_for_tasks
 from skipmq.store import Upkeep
 from skipmq.store.upkeep import CHUNK

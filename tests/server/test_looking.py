@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from skipmq import embedded
-from skipmq.database import schema
+from skipmq.database import embedded, schema
 from support.commands import invoke
 from support.http import environment, free_port
 from support.processes import holding, keeper_of, postmaster_of, until_gone

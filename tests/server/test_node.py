@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from skipmq.config.settings import Settings
-from skipmq.database import NoObserver
+from skipmq.database.availability import NoObserver
 from skipmq.model import OutgoingMessage, Recipient
 from skipmq.node import Node
 from skipmq.protocol import errors, requests

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from skipmq.config.settings import Settings
-from skipmq.database import Database, Statement
-from skipmq.database.statement import TEXT
+from skipmq.database.partitions import Database
+from skipmq.database.statement import TEXT, Statement
 from skipmq.model import Queue
 from skipmq.node import Node
 from skipmq.protocol import errors

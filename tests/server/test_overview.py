@@ -2,7 +2,8 @@
 
 import asyncio
 
-from skipmq.database import Database, Replication
+from skipmq.database.partitions import Database
+from skipmq.database.replication import Replication
 from skipmq.store import Overviews
 from support.loop import eventually
 from support.postgres import Databases, as_node

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import embedded
 from skipmq.config.settings import Settings
+from skipmq.database import embedded
 from skipmq.delivery.statements import receipts_for
 from skipmq.model import OutgoingMessage, Queue, Recipient
 from skipmq.node import Node

@@ -17,7 +17,8 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq import cli, embedded
+from skipmq import cli
+from skipmq.database import embedded
 from support.analytics import SHORT_LIVED
 from support.commands import invoke, loaded
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port

@@ -7,8 +7,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq import embedded
-from skipmq.database import schema
+from skipmq.database import embedded, schema
 from support.commands import invoke
 from support.http import ROOT, environment, free_port
 from support.postgres import Databases

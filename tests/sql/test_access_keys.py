@@ -3,7 +3,7 @@ import json
 import psycopg
 import pytest
 
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.store.access_keys import AccessKeys
 from support.access_keys import ACCOUNT, KEY, SESSION, create, create_session, keys
 from support.postgres import Connection, as_node

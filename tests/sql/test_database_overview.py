@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support import standby
 from support.clock import connect
 from support.http import eventually

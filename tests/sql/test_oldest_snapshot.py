@@ -8,8 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import embedded
-from skipmq.database import schema
+from skipmq.database import embedded, schema
 from support.postgres import Connection, Databases, as_reader
 from support.sql import number
 

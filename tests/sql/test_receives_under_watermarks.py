@@ -22,8 +22,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from skipmq.database import Database, Replication, Statement
-from skipmq.database.statement import TEXT
+from skipmq.database.partitions import Database
+from skipmq.database.replication import Replication
+from skipmq.database.statement import TEXT, Statement
 from skipmq.delivery import StandardMessages, watermark
 from skipmq.delivery.watermark import Scans
 from skipmq.model import Recipient

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases

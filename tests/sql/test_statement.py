@@ -18,7 +18,6 @@ from psycopg import sql
 from psycopg.pq import ExecStatus
 
 from skipmq import delivery, store
-from skipmq.database import Rows
 from skipmq.database import connection as connections
 from skipmq.database.statement import (
     BIGINTS,
@@ -35,6 +34,7 @@ from skipmq.database.statement import (
     UUID,
     UUIDS,
     Kind,
+    Rows,
     Statement,
 )
 from skipmq.protocol import errors

@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases, as_reader

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import psycopg
 
-from skipmq.embedded import binaries
+from skipmq.database.embedded import binaries
 from support import trees
 from support.http import eventually, free_port
 from support.postgres import DEBIAN, Connection, debian_servers

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psycopg
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support import standby
 from support.clock import connect
 from support.http import NodeProcess

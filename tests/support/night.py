@@ -19,7 +19,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from skipmq import embedded
+from skipmq.database import embedded
 from support.http import Alternating, NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases

@@ -11,8 +11,7 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from skipmq import embedded
-from skipmq.database import schema
+from skipmq.database import embedded, schema
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN = Path("/usr/lib/postgresql")

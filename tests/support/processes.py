@@ -13,14 +13,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq.embedded import keeper
+from skipmq.database.embedded import keeper
 
 PATIENCE = 120
 HOLD = """
 import json, sys
 from pathlib import Path
 import structlog
-from skipmq import embedded
+from skipmq.database import embedded
 # A slow start is logged.
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
 with embedded.start(Path(sys.argv[1]), ephemeral=sys.argv[2:] == ["ephemeral"]) as server:

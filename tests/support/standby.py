@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from skipmq.embedded import binaries
+from skipmq.database.embedded import binaries
 from support.http import eventually
 from support.postgres import Connection
 from support.sql import number

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from skipmq.config.settings import Settings
-from skipmq.database import NoObserver
+from skipmq.database.availability import NoObserver
 from skipmq.node import Node
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request

@@ -5,8 +5,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from skipmq.database import NoObserver
-from skipmq.database.availability import Availability
+from skipmq.database.availability import Availability, NoObserver
 from support.loop import eventually
 
 LOST = psycopg.OperationalError("lost")

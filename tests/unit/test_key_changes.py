@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from skipmq.config.settings import Settings
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.node.key_store import KeyStore
 from skipmq.store import ReceiptKeys
 

@@ -9,10 +9,9 @@ from urllib.parse import quote, urlencode
 
 from pyspark.sql import DataFrame, SparkSession
 
-from skipmq import pins
 from skipmq.analytics.postgres import history
 from skipmq.analytics.socket_proxy import proxied
-from skipmq.database import session
+from skipmq.database import pins, session
 from skipmq.database.session import Session
 
 DRIVER = "org.postgresql.Driver"

@@ -5,12 +5,12 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
-from skipmq import config, embedded
+from skipmq import config
 from skipmq.analytics import jdbc, partitions
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.jdbc import DRIVER, FETCH, Source
-from skipmq.database import address, session
-from skipmq.embedded import EmbeddedError
+from skipmq.database import address, embedded, session
+from skipmq.database.embedded import EmbeddedError
 
 READER = "skipmq_reader"
 _opened_sources = ExitStack()

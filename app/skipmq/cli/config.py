@@ -7,11 +7,11 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import config, embedded
+from skipmq import config
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
 from skipmq.config.settings import SECRETS
-from skipmq.database import address
+from skipmq.database import address, embedded
 
 
 @click.command("config")

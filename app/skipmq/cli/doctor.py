@@ -9,14 +9,13 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq import embedded
 from skipmq.cli import local
 from skipmq.cli.environment import configuration, data_folder, running_database
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
-from skipmq.database import condition, rights, schema, session
+from skipmq.database import condition, embedded, rights, schema, session
+from skipmq.database.embedded import EmbeddedError
 from skipmq.database.schema import SchemaError
-from skipmq.embedded import EmbeddedError
 from skipmq.processes import certificate, listening
 from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError

@@ -12,10 +12,10 @@ from skipmq import config
 from skipmq.cli import place
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
-from skipmq.folders import folder
+from skipmq.database.folders import folder
 
 if TYPE_CHECKING:
-    from skipmq import embedded
+    from skipmq.database import embedded
 
 
 def configuration(**overrides: Any) -> Configuration:
@@ -35,7 +35,7 @@ def configuration(**overrides: Any) -> Configuration:
 
 def data_folder(settings: Settings) -> Path:
     """Return the folder of the embedded server."""
-    from skipmq import embedded  # noqa: PLC0415 - needless where a database is configured.
+    from skipmq.database import embedded  # noqa: PLC0415 - needless where a database is configured.
 
     return Path(settings.data_dir) if settings.data_dir else embedded.default_data_dir()
 
@@ -51,7 +51,7 @@ def open_server(
     if settings.database_url:
         yield settings.database_url
         return
-    from skipmq import embedded  # noqa: PLC0415 - as above.
+    from skipmq.database import embedded  # noqa: PLC0415 - as above.
 
     data = data_folder(settings)
     if not (create or ephemeral) and embedded.status(data).version is None:
@@ -64,7 +64,7 @@ def open_server(
 
 def _contents() -> "embedded.Contents":
     """Return what a temporary database begins with: the schema of this release."""
-    from skipmq import embedded  # noqa: PLC0415 - as above.
+    from skipmq.database import embedded  # noqa: PLC0415 - as above.
 
     release = hashlib.blake2b(digest_size=16)
     for name in ("sql", "migrations"):
@@ -107,7 +107,7 @@ def running_database(settings: Settings) -> tuple[str, str]:
     """
     if settings.database_url:
         return settings.database_url, settings.database_url
-    from skipmq import embedded  # noqa: PLC0415 - as above.
+    from skipmq.database import embedded  # noqa: PLC0415 - as above.
 
     status = embedded.status(data_folder(settings))
     if status.url is None:

@@ -5,9 +5,9 @@ from skipmq.cli.remote import RemoteError
 from skipmq.config import ConfigError
 from skipmq.config.imports.found import UnreadableError
 from skipmq.database import session
+from skipmq.database.embedded import EmbeddedError
+from skipmq.database.router import MapError
 from skipmq.database.schema import SchemaError
-from skipmq.embedded import EmbeddedError
-from skipmq.partitions import MapError
 from skipmq.processes.certificate import CertificateError
 from skipmq.processes.listening import ServeError
 from skipmq.protocol import errors, names

@@ -12,7 +12,7 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config.settings import Settings
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.store.grants import QueueGrants
 
 _send = click.option(

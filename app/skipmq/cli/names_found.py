@@ -13,7 +13,7 @@ from skipmq.cli.remote import RemoteError
 from skipmq.cli.source import Source
 from skipmq.config import ConfigError
 from skipmq.database import address, session
-from skipmq.embedded import EmbeddedError
+from skipmq.database.embedded import EmbeddedError
 from skipmq.protocol import errors
 
 _SECONDS = 1.0

@@ -9,12 +9,13 @@ from typing import TypeVar
 
 import click
 
-from skipmq import partitions
 from skipmq.cli import local
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
 from skipmq.config.settings import Settings
-from skipmq.database import Database, InsufficientPrivilege, schema
+from skipmq.database import router, schema
+from skipmq.database.errors import InsufficientPrivilege
+from skipmq.database.partitions import Database
 from skipmq.protocol import errors
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ def run_as_owner(
             schema.check(url)
             if not everywhere or not schema.is_router(url):
                 return asyncio.run(run(url))
-            return asyncio.run(_on_each(partitions.owner_urls(url)[0], run))
+            return asyncio.run(_on_each(router.owner_urls(url)[0], run))
         except InsufficientPrivilege as error:
             raise _refused(error.diag.message_primary, error.diag.message_hint) from error
         except errors.InsufficientPrivilege as error:

@@ -10,10 +10,10 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq import partitions
 from skipmq.cli.output import err, out, printing_json
 from skipmq.config import ConfigError
 from skipmq.database import address, schema
+from skipmq.database import router as partitions
 
 _router = click.option(
     "--router",

@@ -8,9 +8,8 @@ import sys
 
 import click
 
-from skipmq import embedded
 from skipmq.cli.environment import configuration, open_server
-from skipmq.database import session
+from skipmq.database import embedded, session
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})

@@ -11,8 +11,9 @@ from time import monotonic
 
 import click
 
-from skipmq import embedded, release
+from skipmq import release
 from skipmq.config.settings import Settings
+from skipmq.database import embedded
 from skipmq.telemetry.terminal import visible
 
 # Where a program on this machine reaches a node that listens on all addresses.

@@ -16,10 +16,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from skipmq import pins
 from skipmq.client.deadlines import Deadlines
 from skipmq.client.errors import ClientError, sqlstate
 from skipmq.client.source import pause
+from skipmq.database import pins
 
 log = logging.getLogger(__package__)
 

@@ -16,8 +16,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-from skipmq import pins
-from skipmq.database import address, pooler
+from skipmq.database import address, pins, pooler
 from skipmq.database.statement import (
     BINARY,
     INT8_OID,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from skipmq.folders import folder
+from skipmq.database.folders import folder
 
 __all__ = ["first_migration", "folder", "missing", "planner", "roles", "sql_in_order", "surplus"]
 

@@ -9,8 +9,7 @@ from weakref import WeakSet
 
 import psycopg
 
-from skipmq import pins
-from skipmq.database import address
+from skipmq.database import address, pins
 from skipmq.database.session import KEEPALIVE, open_pinned
 
 # What the server does when the client is silent, and for how long the session may wait. Over a Unix

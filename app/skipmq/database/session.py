@@ -9,8 +9,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 from psycopg.pq import Conninfo, TransactionStatus
 
-from skipmq import pins
-from skipmq.database import address
+from skipmq.database import address, pins
 
 Session: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 _Opened = TypeVar("_Opened", bound=psycopg.Connection[Any])

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from skipmq.database import Statement
-from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, Kind
+from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, Kind, Statement
 
 
 class Items(NamedTuple):

@@ -11,8 +11,8 @@ from itertools import accumulate
 from time import monotonic
 from typing import Any, TypeVar
 
-from skipmq.database import Rows, Statement
 from skipmq.database.partitions import QUEUE_BITS
+from skipmq.database.statement import Rows, Statement
 from skipmq.delivery import statements
 from skipmq.delivery.group_commit import GroupCommit, Key
 from skipmq.delivery.messages import (

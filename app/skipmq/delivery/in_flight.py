@@ -3,7 +3,7 @@
 import asyncio
 from time import monotonic
 
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.delivery.statements import IN_FLIGHT
 from skipmq.model import Queue
 from skipmq.protocol import limits

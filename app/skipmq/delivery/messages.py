@@ -8,9 +8,9 @@ from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from skipmq.database import Database, Replication, Rows, Statement
-from skipmq.database.partitions import QUEUE_BITS
-from skipmq.database.statement import EPOCH
+from skipmq.database.partitions import QUEUE_BITS, Database
+from skipmq.database.replication import Replication
+from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.delivery import budget, statements
 from skipmq.delivery.budget import Budget
 from skipmq.delivery.calls import Calls

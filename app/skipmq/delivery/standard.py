@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from skipmq.database import Database, DatabaseError, Replication, Rows, Statement
-from skipmq.database.partitions import QUEUE_BITS
-from skipmq.database.statement import EPOCH
+from skipmq.database.errors import DatabaseError
+from skipmq.database.partitions import QUEUE_BITS, Database
+from skipmq.database.replication import Replication
+from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.delivery import statements
 from skipmq.delivery.budget import Budget
 from skipmq.delivery.messages import (

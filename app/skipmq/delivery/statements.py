@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
-from skipmq.database import Rows, Statement
 from skipmq.database.statement import (
     BIGINT,
     BIGINTS,
@@ -19,6 +18,8 @@ from skipmq.database.statement import (
     TIMES,
     UUIDS,
     Kind,
+    Rows,
+    Statement,
 )
 from skipmq.delivery.budget import GROUP_BYTES
 from skipmq.delivery.calls import Calls, Items

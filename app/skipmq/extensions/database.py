@@ -4,7 +4,8 @@ from time import monotonic
 from typing import Any
 
 from skipmq import release
-from skipmq.database import Pool, monitor
+from skipmq.database import monitor
+from skipmq.database.pool import Pool
 from skipmq.node import Node
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call

@@ -8,7 +8,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from skipmq.config.settings import Settings
-from skipmq.database import Database, Monitor, NoObserver, Observer, Replication, monitor
+from skipmq.database import monitor
+from skipmq.database.availability import NoObserver, Observer
+from skipmq.database.monitor import Monitor
+from skipmq.database.partitions import Database
+from skipmq.database.replication import Replication
 from skipmq.delivery import Budget, FifoMessages, InFlight, StandardMessages
 from skipmq.delivery.waiters import Listener, Notifier, Waiters
 from skipmq.model import Queue

@@ -22,7 +22,7 @@ from skipmq.auth import (
 from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
 from skipmq.config.settings import Settings
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.database.wakeup import Wakeup, every
 from skipmq.model import StoredKey
 from skipmq.protocol import errors

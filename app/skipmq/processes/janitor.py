@@ -14,8 +14,10 @@ from math import nan
 from time import monotonic
 
 from skipmq.config.settings import Settings
-from skipmq.database import Database, DatabaseError, NoObserver, Observer
+from skipmq.database.availability import NoObserver, Observer
+from skipmq.database.errors import DatabaseError
 from skipmq.database.listener import listen
+from skipmq.database.partitions import Database
 from skipmq.database.wakeup import Wakeup, every
 from skipmq.protocol import errors
 from skipmq.store import Upkeep

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import uvloop
 
 from skipmq.config.settings import Settings
-from skipmq.database import Database
+from skipmq.database.partitions import Database
 from skipmq.node import Node, Runnable
 from skipmq.processes import certificate, systemd
 from skipmq.processes.certificate import StagedFiles, Watch

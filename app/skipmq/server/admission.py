@@ -2,7 +2,7 @@
 
 from time import monotonic
 
-from skipmq.database import Observer
+from skipmq.database.availability import Observer
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 

@@ -8,7 +8,8 @@ from time import monotonic
 import msgspec
 
 from skipmq import auth
-from skipmq.database import DatabaseError, monitor
+from skipmq.database import monitor
+from skipmq.database.errors import DatabaseError
 from skipmq.model import QueueStatistics
 from skipmq.node import Node
 from skipmq.protocol import codec, errors, limits

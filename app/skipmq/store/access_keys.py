@@ -2,8 +2,17 @@
 
 from collections.abc import Sequence
 
-from skipmq.database import Database, Statement
-from skipmq.database.statement import BOOLEAN, BYTES, INTERVAL, JSONB, TEXT, TEXTS, columns
+from skipmq.database.partitions import Database
+from skipmq.database.statement import (
+    BOOLEAN,
+    BYTES,
+    INTERVAL,
+    JSONB,
+    TEXT,
+    TEXTS,
+    Statement,
+    columns,
+)
 from skipmq.model import StoredKey
 
 _ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_keys()")

@@ -7,8 +7,8 @@ it stops; a node that is killed loses its last second's.
 
 from contextlib import suppress
 
-from skipmq.database import Database, Statement
-from skipmq.database.statement import BIGINTS, INTEGERS
+from skipmq.database.partitions import Database
+from skipmq.database.statement import BIGINTS, INTEGERS, Statement
 from skipmq.protocol import errors
 from skipmq.store.flushed import Flushed
 

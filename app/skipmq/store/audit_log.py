@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT, columns
+from skipmq.database.partitions import Database
+from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT, Search, Statement, columns
 from skipmq.protocol import errors
 from skipmq.store.flushed import Flushed
 from skipmq.telemetry.logs import log

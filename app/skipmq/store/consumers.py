@@ -6,8 +6,8 @@ A request only adds to numbers. A node that is killed loses its last seconds.
 from time import monotonic
 from typing import NamedTuple
 
-from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, TEXT, TEXTS
+from skipmq.database.partitions import Database
+from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, TEXT, TEXTS, Search, Statement
 from skipmq.store.flushed import Flushed
 
 INTERVAL = 5.0

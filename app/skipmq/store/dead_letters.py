@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from skipmq.database import Database, Search
-from skipmq.database.statement import INTEGER, TEXT, columns
+from skipmq.database.partitions import Database
+from skipmq.database.statement import INTEGER, TEXT, Search, columns
 
 
 class DeadLetterQueue(NamedTuple):

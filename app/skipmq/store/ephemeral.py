@@ -6,8 +6,8 @@ use. Roles go by a moved clock only with a right that is granted here, and that 
 
 import asyncio
 
-from skipmq.database import Database, Statement
-from skipmq.database.statement import TEXT
+from skipmq.database.partitions import Database
+from skipmq.database.statement import TEXT, Statement
 from skipmq.store.snapshots import Snapshots
 
 _ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")

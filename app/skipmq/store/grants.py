@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from skipmq.database import Database, Statement
-from skipmq.database.statement import TEXT, TEXTS
+from skipmq.database.partitions import Database
+from skipmq.database.statement import TEXT, TEXTS, Statement
 from skipmq.model import QueueGrant
 
 _ALL = Statement(

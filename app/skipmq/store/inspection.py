@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from skipmq.database import Database, Search, Statement
+from skipmq.database.partitions import Database
 from skipmq.database.statement import (
     BIGINT,
     BIGINTS,
@@ -13,6 +13,8 @@ from skipmq.database.statement import (
     TIME,
     UUID,
     UUIDS,
+    Search,
+    Statement,
     columns,
 )
 from skipmq.delivery import Budget

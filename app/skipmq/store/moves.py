@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from skipmq.database import Database, Statement, statement
-from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS
+from skipmq.database import statement
+from skipmq.database.partitions import Database
+from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS, Statement
 from skipmq.model import MessageFilter, MoveTask
 
 _START = Statement(

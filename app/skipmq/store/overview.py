@@ -5,8 +5,11 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
-from skipmq.database import Database, Level, Pool, Replication, Search
+from skipmq.database.partitions import Database
+from skipmq.database.pool import Pool
+from skipmq.database.replication import Level, Replication
 from skipmq.database.shared import SharedRead
+from skipmq.database.statement import Search
 from skipmq.database.wakeup import every
 from skipmq.protocol import errors
 from skipmq.store.upkeep import Upkeep

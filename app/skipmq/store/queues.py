@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from skipmq.database import Database, Rows, Statement
-from skipmq.database.statement import BIGINT, INTEGER, INTERVAL, JSONB, TEXT, TEXTS
+from skipmq.database.partitions import Database
+from skipmq.database.statement import BIGINT, INTEGER, INTERVAL, JSONB, TEXT, TEXTS, Rows, Statement
 from skipmq.delivery.group_commit import GroupCommit
 from skipmq.model import Queue
 from skipmq.protocol import errors

@@ -1,6 +1,7 @@
 """The keys that authenticate receipt handles, shared by all nodes; a command rotates them."""
 
-from skipmq.database import Database, Statement
+from skipmq.database.partitions import Database
+from skipmq.database.statement import Statement
 from skipmq.database.wakeup import Wakeup, every
 
 _KEYS = Statement("select key, age from skipmq.receipt_keys()")

@@ -7,8 +7,8 @@ one. No other database ever has it.
 import asyncio
 from itertools import count
 
-from skipmq.database import Database, Statement
-from skipmq.database.statement import INTEGER, TEXT
+from skipmq.database.partitions import Database
+from skipmq.database.statement import INTEGER, TEXT, Statement
 
 _SCHEMA = Statement("create schema if not exists skipmq_test")
 # Of every table with rows of a queue, and of message tasks, which name queues by their ARNs.

@@ -3,8 +3,17 @@
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
-from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import BIGINT, BIGINTS, BOOLEAN, INTEGER, TEXT, columns
+from skipmq.database.partitions import Database
+from skipmq.database.statement import (
+    BIGINT,
+    BIGINTS,
+    BOOLEAN,
+    INTEGER,
+    TEXT,
+    Search,
+    Statement,
+    columns,
+)
 from skipmq.model import MessageCounts, Queue, QueueMinute, QueueStatistics, TimeInQueue
 
 Order: TypeAlias = Literal[

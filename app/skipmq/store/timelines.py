@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from skipmq.database import Database, Search
-from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID, columns
+from skipmq.database.partitions import Database
+from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID, Search, columns
 
 
 class LiveMessage(NamedTuple):

@@ -3,8 +3,8 @@
 from math import inf
 from typing import Any, NamedTuple
 
-from skipmq.database import Database, Search
-from skipmq.database.statement import INTEGER, TEXT, columns
+from skipmq.database.partitions import Database
+from skipmq.database.statement import INTEGER, TEXT, Search, columns
 
 
 class QueueTrouble(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from skipmq.config.settings import Settings
-from skipmq.database import Pool, Search, Statement
-from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL
+from skipmq.database.pool import Pool
+from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skipmq import release
-from skipmq.database import Database, Search, Statement
-from skipmq.database.statement import INTERVAL, JSONB, TEXT
+from skipmq.database.partitions import Database
+from skipmq.database.statement import INTERVAL, JSONB, TEXT, Search, Statement
 from skipmq.protocol import errors
 
 _NOTE = Statement(

@@ -15,7 +15,6 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq import partitions
 from skipmq.cli import place
 from skipmq.cli.analytics.engine import Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
@@ -39,7 +38,7 @@ from skipmq.cli.analytics.sources import (
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.output import err, out
 from skipmq.config.settings import Settings
-from skipmq.database import session
+from skipmq.database import router, session
 from skipmq.database.session import Session
 from skipmq.telemetry.terminal import visible
 
@@ -152,7 +151,7 @@ def _write_sessions(settings: Settings, *, as_owner: bool = False) -> Iterator[l
         url, _ = stack.enter_context(open_database(settings))
         urls = [url]
         if (found := routed(url)) is not None:
-            urls = partitions.owner_urls(url)[0] if as_owner else found
+            urls = router.owner_urls(url)[0] if as_owner else found
         yield [
             stack.enter_context(session.connect(each, "skipmq analytics", writing=True))
             for each in urls

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable
 
-from skipmq.database import Pool
 from skipmq.database.listener import listen
+from skipmq.database.pool import Pool
 from skipmq.delivery.waiters.notifier import (
     CHANGED,
     CHANNEL,

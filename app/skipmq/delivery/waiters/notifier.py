@@ -11,8 +11,10 @@ no other one.
 import asyncio
 from time import monotonic
 
-from skipmq.database import Database, DatabaseError, Pool
+from skipmq.database.errors import DatabaseError
 from skipmq.database.listener import Session
+from skipmq.database.partitions import Database
+from skipmq.database.pool import Pool
 from skipmq.telemetry.logs import log
 
 CHANNEL = "skipmq"

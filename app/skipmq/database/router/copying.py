@@ -6,7 +6,7 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-from skipmq.partitions.routers import MapError
+from skipmq.database.router.routers import MapError
 
 _COLUMNS = """
 select attname from pg_attribute

@@ -11,11 +11,10 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg import sql
 
-from skipmq import pins
-from skipmq.database import address, files, maintenance, rights, schema
+from skipmq.database import address, files, maintenance, pins, rights, schema
 from skipmq.database.connection import LIMITS
 from skipmq.database.partitions import QUEUE_BITS
-from skipmq.partitions import keys, routing
+from skipmq.database.router import keys, routing
 
 # What a router's connections to partitions get: a node's, since its statements run there.
 _PARAMETERS = {

@@ -7,8 +7,8 @@ import psycopg
 
 from skipmq.database import address, maintenance, schema
 from skipmq.database.partitions import QUEUE_BITS, chosen
-from skipmq.partitions import keys
-from skipmq.partitions.routers import (
+from skipmq.database.router import keys
+from skipmq.database.router.routers import (
     MESSAGE_BITS,
     MapError,
     PartitionMap,

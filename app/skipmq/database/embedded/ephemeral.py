@@ -18,9 +18,9 @@ from pathlib import Path
 
 import platformdirs
 
-from skipmq.embedded import binaries, server
-from skipmq.embedded.binaries import EmbeddedError, Programs
-from skipmq.embedded.server import Server
+from skipmq.database.embedded import binaries, server
+from skipmq.database.embedded.binaries import EmbeddedError, Programs
+from skipmq.database.embedded.server import Server
 
 _PREFIX = "template-"
 # Templates of other releases are removed when a new one is made, this time after their last use.

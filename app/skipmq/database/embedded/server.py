@@ -17,9 +17,9 @@ from typing import Self
 
 import platformdirs
 
-from skipmq.embedded import binaries, data_folder, keeper
-from skipmq.embedded.binaries import EmbeddedError, Programs
-from skipmq.embedded.data_folder import Folder
+from skipmq.database.embedded import binaries, data_folder, keeper
+from skipmq.database.embedded.binaries import EmbeddedError, Programs
+from skipmq.database.embedded.data_folder import Folder
 from skipmq.telemetry.logs import log
 
 _NOTICE_SECONDS = 5

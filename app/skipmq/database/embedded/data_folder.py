@@ -12,8 +12,8 @@ from pathlib import Path
 from stat import S_ISDIR
 from urllib.parse import quote
 
-from skipmq.embedded import keeper
-from skipmq.embedded.binaries import Account, EmbeddedError, Programs
+from skipmq.database.embedded import keeper
+from skipmq.database.embedded.binaries import Account, EmbeddedError, Programs
 
 ELSEWHERE = "choose another folder with SKIPMQ_DATA_DIR"
 _LOCKS = ("start.lock", "users.lock", "keeper.lock")

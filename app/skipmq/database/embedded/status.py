@@ -4,8 +4,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from skipmq.embedded import data_folder
-from skipmq.embedded.data_folder import Folder
+from skipmq.database.embedded import data_folder
+from skipmq.database.embedded.data_folder import Folder
 
 # The position of the cluster's state in pg_control, and the states after a shutdown.
 _STATE = struct.Struct("=16xi")

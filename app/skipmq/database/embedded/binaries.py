@@ -18,7 +18,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from skipmq.embedded import keeper
+from skipmq.database.embedded import keeper
 
 SYSTEM_FOLDER = Path("/var/lib/skipmq")
 _ACCOUNT = "skipmq"

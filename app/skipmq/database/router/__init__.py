@@ -5,10 +5,10 @@ database with the schema's functions and none of its tables: each call goes to t
 has the queue. It keeps nothing but the map, so that a lost one is made again.
 """
 
-from skipmq.partitions.check import Problem, problems
-from skipmq.partitions.rebalance import plan, record_places
-from skipmq.partitions.relocation import BusyError, Move, Mover
-from skipmq.partitions.routers import (
+from skipmq.database.router.check import Problem, problems
+from skipmq.database.router.rebalance import plan, record_places
+from skipmq.database.router.relocation import BusyError, Move, Mover
+from skipmq.database.router.routers import (
     MapError,
     PartitionMap,
     assign,

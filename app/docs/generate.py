@@ -13,10 +13,10 @@ import click
 from msgspec import Meta
 
 import skipmq.client
+from skipmq.broker.statistics import QueueStatistics
 from skipmq.cli.deferred import Deferred
 from skipmq.cli.groups import cli
 from skipmq.config.settings import SECRETS, Settings
-from skipmq.model import QueueStatistics
 from skipmq.protocol.queue_attributes import ATTRIBUTES
 from skipmq.telemetry import exposition
 from skipmq.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS

@@ -15,8 +15,8 @@ from dataclasses import replace
 import flask
 
 from skipmq import config, console
+from skipmq.broker.node import Node
 from skipmq.database import address, schema
-from skipmq.node import Node
 from skipmq.processes.heartbeat import Heartbeat
 from skipmq.processes.janitor import Janitors
 from skipmq.server import web

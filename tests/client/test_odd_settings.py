@@ -13,13 +13,14 @@ from click.testing import CliRunner
 
 from skipmq import App, Context, Queue
 from skipmq.analytics.postgres import history
+from skipmq.broker.messages.message import OutgoingMessage
+from skipmq.broker.messages.operations import Recipient
+from skipmq.broker.node import Node
 from skipmq.cli import cli
 from skipmq.client import ClientError, statements
 from skipmq.config.settings import Settings
 from skipmq.database import maintenance, pins, session
 from skipmq.database.statement import Statement
-from skipmq.model import OutgoingMessage, Recipient
-from skipmq.node import Node
 from skipmq.protocol.identity import QueueName
 from support.applications import Applications
 from support.pooler import PgBouncer

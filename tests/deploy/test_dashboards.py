@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from skipmq.model import QueueStatistics
+from skipmq.broker.statistics import QueueStatistics
 from skipmq.telemetry import exposition
 from support.http import ACCOUNT, ROOT, NodeProcess, client, eventually, free_port
 from support.postgres import Databases, as_node

@@ -20,7 +20,7 @@ APP = ROOT / "app" / "skipmq"
 FUNCTIONS = sorted((files.folder("sql") / "functions").glob("*.sql"))
 CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-- Relies on index:"]
 # The packages that may hold SQL.
-SQL_FOLDERS = ("analytics/postgres", "database", "delivery", "store")
+SQL_FOLDERS = ("analytics/postgres", "broker", "database", "server/ephemeral")
 # And the modules.
 SQL_MODULES = ("client/statements.py", "django/statements.py")
 # And those with SQL of DuckDB's or DataFusion's, on files.
@@ -75,7 +75,7 @@ def test_sql_function_has_contract_caller_and_test(file: Path) -> None:
 
 
 def test_every_function_that_python_calls_exists() -> None:
-    folders = [APP / folder for folder in ("client", "delivery", "store")]
+    folders = [APP / folder for folder in ("broker", "client")]
     modules = [module for folder in folders for module in folder.rglob("*.py")]
     called = {
         name
@@ -91,7 +91,7 @@ def test_statements_name_their_columns() -> None:
     """The function of the next release may give more."""
     found = [
         (module.name, text)
-        for folder in ("client", "delivery", "django", "store")
+        for folder in ("broker", "client", "django")
         for module in (APP / folder).rglob("*.py")
         for text in texts(module)
         if re.search(r"select\s+\*", text)

@@ -18,7 +18,7 @@ from support.commands import imported, imported_by, loaded
 EXPENSIVE = {
     *("alembic", "asyncio", "cryptography", "flask", "msgspec", "prometheus_client"),
     *("psycopg", "rich", "sqlalchemy", "structlog", "skipmq.server"),
-    *("skipmq.processes", "skipmq.store", "skipmq.telemetry"),
+    *("skipmq.processes", "skipmq.broker", "skipmq.telemetry"),
     *(
         "skipmq.actions",
         "skipmq.config",

@@ -10,10 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 from structlog.testing import capture_logs
 
+from skipmq.broker.audit_log import BUFFERED, Audit
 from skipmq.database.partitions import Database
 from skipmq.server.request_log import Limit
-from skipmq.store import Audit
-from skipmq.store.audit_log import BUFFERED
 from support.audit import ACCOUNT, ORDERS, record, written
 from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT as KEYS_ACCOUNT

@@ -4,8 +4,8 @@ import asyncio
 
 import psycopg
 
+from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
-from skipmq.node import Node
 from skipmq.processes.worker import cancel_others
 from skipmq.protocol.call import Response
 from skipmq.server.answer import Broker

@@ -5,10 +5,10 @@ from time import monotonic
 
 import psycopg
 
+from skipmq.broker.messages.in_flight import InFlight
+from skipmq.broker.queues import Queues
 from skipmq.database.partitions import Database
-from skipmq.delivery import InFlight
 from skipmq.protocol.identity import QueueName
-from skipmq.store import Queues
 from support.postgres import Connection
 from support.sql import Queue, number
 

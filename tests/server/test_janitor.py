@@ -8,12 +8,11 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
+from skipmq.broker.upkeep import CHUNK, Upkeep
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver
 from skipmq.database.partitions import Database
 from skipmq.processes.janitor import Janitor, listen_for_tasks
-from skipmq.store import Upkeep
-from skipmq.store.upkeep import CHUNK
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, Redrive, history, number

@@ -9,11 +9,13 @@ from uuid import uuid4
 
 import pytest
 
+from skipmq.broker.messages.message import OutgoingMessage, Reception
+from skipmq.broker.messages.operations import Recipient
+from skipmq.broker.messages.receipts import Receipt
+from skipmq.broker.messages.statements import receipts_for
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
-from skipmq.delivery.receipts import Receipt
-from skipmq.delivery.statements import receipts_for
-from skipmq.model import OutgoingMessage, Queue, Reception, Recipient
-from skipmq.node import Node
 from skipmq.protocol import errors
 from skipmq.protocol.identity import QueueName
 from skipmq.telemetry.metrics import Metrics

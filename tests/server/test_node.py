@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
+from skipmq.broker import queues
+from skipmq.broker.messages.message import OutgoingMessage
+from skipmq.broker.messages.operations import Recipient
+from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver
-from skipmq.model import OutgoingMessage, Recipient
-from skipmq.node import Node
 from skipmq.protocol import errors, requests
 from skipmq.protocol.call import Call, Request
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.server.dispatch import perform
-from skipmq.store import queues
 from support import http
 from support.loop import eventually
 from support.postgres import Connection, as_node

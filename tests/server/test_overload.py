@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 import psycopg
 import pytest
 
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 from skipmq.database.statement import TEXT, Statement
-from skipmq.model import Queue
-from skipmq.node import Node
 from skipmq.protocol import errors
 from skipmq.protocol.identity import QueueName
 from support import loop

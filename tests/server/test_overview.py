@@ -2,9 +2,9 @@
 
 import asyncio
 
+from skipmq.broker.overview import Overviews
 from skipmq.database.partitions import Database
 from skipmq.database.replication import Replication
-from skipmq.store import Overviews
 from support.loop import eventually
 from support.postgres import Databases, as_node
 

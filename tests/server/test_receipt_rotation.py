@@ -5,7 +5,7 @@ from typing import Any
 import psycopg
 from botocore.exceptions import ClientError
 
-from skipmq.delivery import receipts
+from skipmq.broker.messages import receipts
 from skipmq.protocol import errors
 from support.http import client, eventually
 from support.key_commands import Keys

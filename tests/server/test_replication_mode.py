@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from skipmq.broker.messages.message import OutgoingMessage
+from skipmq.broker.messages.operations import Recipient
+from skipmq.broker.messages.statements import receipts_for
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
 from skipmq.database import embedded
-from skipmq.delivery.statements import receipts_for
-from skipmq.model import OutgoingMessage, Queue, Recipient
-from skipmq.node import Node
 from skipmq.protocol import errors
 from skipmq.protocol.identity import QueueName
 from skipmq.protocol.uuids import new_uuid

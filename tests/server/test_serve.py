@@ -15,7 +15,7 @@ import psutil
 import psycopg
 import pytest
 
-from skipmq.delivery.waiters.notifier import CHANNEL, WAITING
+from skipmq.broker.messages.waiters.notifier import CHANNEL, WAITING
 from skipmq.processes import worker
 from support.http import (
     ACCOUNT,

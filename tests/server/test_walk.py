@@ -19,8 +19,8 @@ import pytest
 import uvloop
 
 import skipmq
+from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
-from skipmq.node import Node
 from skipmq.server.answer import Broker
 from skipmq.server.door import Door
 from skipmq.telemetry.metrics import Metrics

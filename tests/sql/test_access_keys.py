@@ -3,8 +3,8 @@ import json
 import psycopg
 import pytest
 
+from skipmq.broker.access_keys import AccessKeys
 from skipmq.database.partitions import Database
-from skipmq.store.access_keys import AccessKeys
 from support.access_keys import ACCOUNT, KEY, SESSION, create, create_session, keys
 from support.postgres import Connection, as_node
 from support.sql import advance, number

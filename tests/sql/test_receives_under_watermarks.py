@@ -22,14 +22,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from skipmq.broker.messages import watermark
+from skipmq.broker.messages.operations import Recipient
+from skipmq.broker.messages.standard import StandardMessages
+from skipmq.broker.messages.watermark import Scans
+from skipmq.broker.queues import Queues
 from skipmq.database.partitions import Database
 from skipmq.database.replication import Replication
 from skipmq.database.statement import TEXT, Statement
-from skipmq.delivery import StandardMessages, watermark
-from skipmq.delivery.watermark import Scans
-from skipmq.model import Recipient
 from skipmq.protocol.identity import QueueName
-from skipmq.store import Queues
 from support.http import eventually
 from support.postgres import Connection, Databases
 from support.sql import Queue, number

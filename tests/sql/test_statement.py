@@ -17,7 +17,8 @@ import pytest
 from psycopg import sql
 from psycopg.pq import ExecStatus
 
-from skipmq import delivery, store
+from skipmq import broker as store
+from skipmq.broker import messages as delivery
 from skipmq.database import connection as connections
 from skipmq.database.statement import (
     BIGINTS,
@@ -78,7 +79,7 @@ async def connected(url: str) -> AsyncIterator[Session]:
 
 
 def test_statement_has_one_name_in_every_process() -> None:
-    shown = "from skipmq.delivery.statements import SEND; print(SEND.name.decode())"
+    shown = "from skipmq.broker.messages.statements import SEND; print(SEND.name.decode())"
     names = {
         subprocess.check_output([sys.executable, "-c", shown], env={"PYTHONHASHSEED": seed})
         for seed in "12"

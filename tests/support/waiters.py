@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from time import monotonic
 
-from skipmq.delivery.waiters import Waiter, Waiters
+from skipmq.broker.messages.waiters import Waiter, Waiters
 from support.loop import eventually
 
 SOON = 60.0

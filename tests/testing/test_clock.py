@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from skipmq.delivery.watermark import PROBE_AFTER_CLAIMED
+from skipmq.broker.messages.watermark import PROBE_AFTER_CLAIMED
 from skipmq.testing import Account, Server, TestingError
 from support.http import eventually, raw
 from support.processes import ask

@@ -5,9 +5,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from structlog.testing import capture_logs
 
+from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver
-from skipmq.node import Node
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request
 from skipmq.server.admission import Admission

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 from structlog.testing import capture_logs
 
+from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
-from skipmq.node import Node
 from skipmq.protocol import requests
 from skipmq.protocol.call import Call, Request
 from skipmq.protocol.identity import Identity

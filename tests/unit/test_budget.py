@@ -5,7 +5,7 @@ from time import monotonic
 
 import pytest
 
-from skipmq.delivery.budget import GROUP_BYTES, LARGE_BYTES, MESSAGE_BYTES, Budget, weight
+from skipmq.broker.messages.budget import GROUP_BYTES, LARGE_BYTES, MESSAGE_BYTES, Budget, weight
 from skipmq.protocol import errors
 from support.loop import eventually
 

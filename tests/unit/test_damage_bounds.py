@@ -1,4 +1,4 @@
-from skipmq.delivery.watermark import DAMAGE_SECONDS, Scan
+from skipmq.broker.messages.watermark import DAMAGE_SECONDS, Scan
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND  # 2026.

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from skipmq.store.flushed import Flushed
+from skipmq.broker.flushed import Flushed
 
 
 class Gated(Flushed):

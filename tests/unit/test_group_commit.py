@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
-from skipmq.delivery.group_commit import GroupCommit
+from skipmq.broker.messages.group_commit import GroupCommit
 from skipmq.protocol import errors
 from skipmq.telemetry import tracing
 from support.loop import eventually

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from skipmq.delivery.group_commit import GroupCommit, Load
+from skipmq.broker.messages.group_commit import GroupCommit, Load
 from skipmq.protocol import errors
 from support.loop import eventually
 from support.transactions import Transactions

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from skipmq.broker.key_store import KeyStore
+from skipmq.broker.receipt_keys import ReceiptKeys
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
-from skipmq.node.key_store import KeyStore
-from skipmq.store import ReceiptKeys
 
 NOWHERE = "postgresql:///nowhere?host=/nowhere"
 STORES: dict[str, Callable[[], ReceiptKeys | KeyStore]] = {

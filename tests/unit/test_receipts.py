@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from skipmq.delivery import receipts
-from skipmq.delivery.receipts import Receipt
+from skipmq.broker.messages import receipts
+from skipmq.broker.messages.receipts import Receipt
 from skipmq.protocol import errors
 
 KEY = b"k" * 32

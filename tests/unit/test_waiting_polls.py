@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipmq.delivery.waiters import Waiter, Waiters, registry
-from skipmq.delivery.waiters.registry import (
+from skipmq.broker.messages.waiters import Waiter, Waiters, registry
+from skipmq.broker.messages.waiters.registry import (
     DUE_SECONDS,
     ENDED_PER_TURN,
     POLL_INTERVAL,

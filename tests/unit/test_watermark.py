@@ -1,6 +1,6 @@
 import pytest
 
-from skipmq.delivery.watermark import (
+from skipmq.broker.messages.watermark import (
     FAILED_PROBE_SECONDS,
     FULL_PROBE_SECONDS,
     MARGIN,

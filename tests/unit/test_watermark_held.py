@@ -1,6 +1,6 @@
 """The low watermark while transactions stay open."""
 
-from skipmq.delivery.watermark import HELD_AFTER, MARGIN, MAX_HELD, Probe, Watermark
+from skipmq.broker.messages.watermark import HELD_AFTER, MARGIN, MAX_HELD, Probe, Watermark
 
 SECOND = 1_000_000
 START = 1_767_225_600 * SECOND  # 2026.

@@ -11,9 +11,9 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.actions import checks, moves, regions
-from skipmq.model import Queue
-from skipmq.node import Node
-from skipmq.node.key_store import KeyStore
+from skipmq.broker.key_store import KeyStore
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import Need, QueueName

@@ -9,8 +9,8 @@ import msgspec
 
 from skipmq.actions import checks, redrive, regions
 from skipmq.auth import parse
-from skipmq.model import Queue
-from skipmq.node import Node
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, body_schemas, errors, limits, requests
 from skipmq.protocol.call import Call
 from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from skipmq.actions import checks, messages
-from skipmq.model import OutgoingMessage, Queue
-from skipmq.node import Node
+from skipmq.broker.messages.message import OutgoingMessage
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, digest, errors, limits, requests
 from skipmq.protocol.call import Call
 

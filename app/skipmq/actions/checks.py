@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from skipmq.model import Reference
+from skipmq.broker.inspection import Reference
 from skipmq.protocol import errors, extensions, limits, names, requests
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.requests import AttributeValue

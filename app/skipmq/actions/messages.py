@@ -8,9 +8,10 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from skipmq.actions import checks
-from skipmq.delivery import receipts
-from skipmq.model import OutgoingMessage, Queue, StoredMessage
-from skipmq.node import Node
+from skipmq.broker.messages import receipts
+from skipmq.broker.messages.message import OutgoingMessage, StoredMessage
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, body_schemas, digest, errors, limits, requests
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName

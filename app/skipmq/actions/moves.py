@@ -11,8 +11,8 @@ from uuid import UUID
 import msgspec
 
 from skipmq.actions import checks, regions
-from skipmq.model import MoveTask
-from skipmq.node import Node
+from skipmq.broker.moves import MoveTask
+from skipmq.broker.node import Node
 from skipmq.protocol import answers, errors, requests
 from skipmq.protocol.call import Call
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skipmq.actions import checks
-from skipmq.node import Node
+from skipmq.broker.node import Node
 from skipmq.protocol import errors, limits
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName

@@ -1,8 +1,8 @@
 """Create, find, list, purge and delete queues."""
 
 from skipmq.actions import access, attributes, checks, paging, regions, tags
-from skipmq.model import Queue
-from skipmq.node import Node
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, requests
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName

@@ -6,10 +6,13 @@ import msgspec
 
 from skipmq.actions import access, checks
 from skipmq.actions.messages import shown_number
-from skipmq.delivery import in_flight, receipts
-from skipmq.delivery.waiters import poll_until
-from skipmq.model import PeekedMessage, Queue, ReceivedMessage, Reception, Recipient
-from skipmq.node import Node
+from skipmq.broker.inspection import PeekedMessage
+from skipmq.broker.messages import in_flight, receipts
+from skipmq.broker.messages.message import ReceivedMessage, Reception
+from skipmq.broker.messages.operations import Recipient
+from skipmq.broker.messages.waiters import poll_until
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, digest, errors, requests
 from skipmq.protocol.answers import Message
 from skipmq.protocol.call import Call

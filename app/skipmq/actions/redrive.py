@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import checks, paging
-from skipmq.model import Queue
-from skipmq.node import Node
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, errors, limits, names, requests
 from skipmq.protocol.call import Call
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from skipmq.model import Queue
-from skipmq.node import Node
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Mapping
 
 from skipmq.actions import checks
-from skipmq.model import Queue
-from skipmq.node import Node
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, errors, limits, requests
 from skipmq.protocol.call import Call
 

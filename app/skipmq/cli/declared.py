@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from skipmq.actions import attributes
+from skipmq.broker.queues import Queue
 from skipmq.cli.local import LocalNode, opened
 from skipmq.config.declarations import REDRIVE_POLICY, DeclaredQueue, with_arns
 from skipmq.config.imports.found import Difference
 from skipmq.config.settings import Settings
-from skipmq.model import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.queue_attributes import DOCUMENTS

@@ -7,13 +7,13 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from skipmq.broker.grants import QueueGrants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
-from skipmq.store.grants import QueueGrants
 
 _send = click.option(
     "--send", multiple=True, metavar="QUEUE", help="Queue to send to; * matches any characters."

@@ -21,15 +21,14 @@ from skipmq.auth import (
     policy_of,
     rights_for,
 )
+from skipmq.broker.access_keys import AccessKeys, StoredKey
+from skipmq.broker.receipt_keys import ReceiptKeys
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
-from skipmq.model import StoredKey
 from skipmq.protocol import limits
-from skipmq.store import ReceiptKeys
-from skipmq.store.access_keys import AccessKeys
 
 T = TypeVar("T")
 _SHOWN_ONCE = "The secret cannot be shown again."

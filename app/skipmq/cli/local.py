@@ -10,9 +10,10 @@ from uuid import uuid4
 
 import msgspec
 
+from skipmq.broker.node import Node
+from skipmq.broker.upkeep import MOVES, Upkeep
 from skipmq.cli import place
 from skipmq.config.settings import Settings
-from skipmq.node import Node
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request
 from skipmq.protocol.codec import REQUESTS
@@ -20,8 +21,6 @@ from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.limits import LIST_RESULTS
 from skipmq.server import request_log
 from skipmq.server.dispatch import EVERY, perform, queue_name
-from skipmq.store import Upkeep
-from skipmq.store.upkeep import MOVES
 
 T = TypeVar("T")
 # Seconds without a heartbeat after which a worker is silent.

@@ -18,14 +18,13 @@ from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
+from skipmq.broker.statistics import Order, QueueStatistics
 from skipmq.cli import place
 from skipmq.cli.output import out, silence
 from skipmq.cli.queue.stats import count, duration, order_option, rate, records, statistics_table
 from skipmq.cli.remote import RemoteError
 from skipmq.cli.source import Source, open_source
-from skipmq.model import QueueStatistics
 from skipmq.protocol import errors
-from skipmq.store.statistics import Order
 
 _ORDERS: dict[str, Order] = {"n": "name", "m": "messages", "r": "rate", "d": "dead-lettered"}
 # The lines of the screen other than those of queues.

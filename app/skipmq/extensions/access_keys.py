@@ -6,9 +6,9 @@ import msgspec
 from msgspec import structs
 
 from skipmq.actions import access, checks
-from skipmq.model import StoredKey
-from skipmq.node import Node
-from skipmq.node.key_store import KeyStore
+from skipmq.broker.access_keys import StoredKey
+from skipmq.broker.key_store import KeyStore
+from skipmq.broker.node import Node
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName

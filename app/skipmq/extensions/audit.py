@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import checks, paging
-from skipmq.node import Node
+from skipmq.broker.audit_log import AuditRecord
+from skipmq.broker.node import Node
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import Identity, QueueName
-from skipmq.store.audit_log import AuditRecord
 
 _MAXIMUM_RESULTS, _PAGE = 100, 50
 _ID = re.compile("[0-9]{1,19}")

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from skipmq.model import Queue
-from skipmq.node import Node
+from skipmq.broker.consumers import ConsumerRow
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import extensions
 from skipmq.protocol.call import Call
-from skipmq.store.consumers import ConsumerRow
 
 
 async def list_consumers(

@@ -4,12 +4,12 @@ from time import monotonic
 from typing import Any
 
 from skipmq import release
+from skipmq.broker.node import Node
+from skipmq.broker.overview import Overview, OverviewSnapshot
 from skipmq.database import monitor
 from skipmq.database.pool import Pool
-from skipmq.node import Node
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
-from skipmq.store.overview import Overview, OverviewSnapshot
 
 
 async def describe_database(

@@ -5,11 +5,11 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import access, checks
-from skipmq.node import Node
+from skipmq.broker.dead_letters import DeadLetterQueue
+from skipmq.broker.node import Node
 from skipmq.protocol import extensions
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
-from skipmq.store.dead_letters import DeadLetterQueue
 
 _MAXIMUM_RESULTS = 100
 

@@ -3,9 +3,10 @@
 from typing import Any
 
 from skipmq.actions import checks, messages
-from skipmq.delivery import receipts
-from skipmq.model import MessageFailures, Queue, Reference
-from skipmq.node import Node
+from skipmq.broker.inspection import MessageFailures, Reference
+from skipmq.broker.messages import receipts
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import errors, extensions, limits, requests
 from skipmq.protocol.call import Call
 

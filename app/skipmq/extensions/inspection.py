@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import checks, paging, receive, regions
-from skipmq.model import PeekedMessage, Queue, Reference
-from skipmq.node import Node
+from skipmq.broker.inspection import PeekedMessage, Reference
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.protocol import digest, errors, extensions, limits
 from skipmq.protocol.call import Call
 

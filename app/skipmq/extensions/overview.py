@@ -5,12 +5,12 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import access, checks
-from skipmq.model import QueueMinute, QueueStatistics
-from skipmq.node import Node
+from skipmq.broker import statistics
+from skipmq.broker.node import Node
+from skipmq.broker.statistics import QueueMinute, QueueStatistics
 from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
-from skipmq.store import statistics
 
 MAXIMUM_MINUTES = 360
 

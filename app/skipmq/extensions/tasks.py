@@ -11,13 +11,14 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import access, checks, moves, regions
+from skipmq.broker.audit_log import AuditRecord
+from skipmq.broker.moves import MoveTask
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.extensions import search
-from skipmq.model import MoveTask, Queue
-from skipmq.node import Node
 from skipmq.protocol import extensions, limits
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
-from skipmq.store.audit_log import AuditRecord
 
 KINDS = ("move", "copy", "delete")
 # Tasks in an answer, and the records of starts that are searched for who started them.

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from skipmq.actions import access, checks, paging
-from skipmq.model import Queue
-from skipmq.node import Node
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
+from skipmq.broker.timelines import LiveMessage, SettledMessage
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
-from skipmq.store.timelines import LiveMessage, SettledMessage
 
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # The rows of the history that a token identifies, at most.

@@ -3,13 +3,13 @@
 from typing import Any, NamedTuple
 
 from skipmq.actions import access, checks
+from skipmq.broker.node import Node
+from skipmq.broker.troubles import QueueTrouble
 from skipmq.database import monitor
 from skipmq.extensions.database import describe_database
-from skipmq.node import Node
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
-from skipmq.store.troubles import QueueTrouble
 
 _READ, _SHOWN = 100, 20
 

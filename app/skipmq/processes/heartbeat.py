@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from skipmq.store.workers import Workers
+from skipmq.broker.workers import Workers
 from skipmq.telemetry.metrics import HISTOGRAMS, Snapshot
 
 INTERVAL = 5.0

@@ -13,6 +13,7 @@ from functools import partial
 from math import nan
 from time import monotonic
 
+from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, Upkeep, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.errors import DatabaseError
@@ -20,8 +21,6 @@ from skipmq.database.listener import listen
 from skipmq.database.partitions import Database
 from skipmq.database.wakeup import Wakeup, every
 from skipmq.protocol import errors
-from skipmq.store import Upkeep
-from skipmq.store.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import GAUGES
 

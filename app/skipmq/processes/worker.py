@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import uvloop
 
+from skipmq.broker.node import Node, Runnable
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
-from skipmq.node import Node, Runnable
 from skipmq.processes import certificate, systemd
 from skipmq.processes.certificate import StagedFiles, Watch
 from skipmq.processes.heartbeat import Heartbeat

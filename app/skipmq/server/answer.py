@@ -8,10 +8,10 @@ from time import monotonic
 import msgspec
 
 from skipmq import auth
+from skipmq.broker.node import Node
+from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
 from skipmq.database.errors import DatabaseError
-from skipmq.model import QueueStatistics
-from skipmq.node import Node
 from skipmq.protocol import codec, errors, limits
 from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.protocol.identity import Identity

@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from typing import Protocol
 
-from skipmq.delivery.budget import LARGE_BYTES, Budget
+from skipmq.broker.messages.budget import LARGE_BYTES, Budget
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request, Response
 from skipmq.protocol.codec import encode_error

@@ -13,14 +13,14 @@ from typing import Any, Literal
 import msgspec
 
 from skipmq import auth
-from skipmq.node import Node
+from skipmq.broker.node import Node
 from skipmq.protocol import codec, errors, requests
 from skipmq.protocol.call import Call, Request, Response
 from skipmq.protocol.identity import Identity
 from skipmq.server.answer import Broker
 from skipmq.server.connection import ConnectionDropped
 from skipmq.server.dispatch import EVERY, perform
-from skipmq.store.ephemeral import Ephemeral
+from skipmq.server.ephemeral.owner import Ephemeral
 
 _PREFIX = "SkipMQTest."
 # The bounds of what a test may ask for: how far the clock is ahead, and how late an answer is, in

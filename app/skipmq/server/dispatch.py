@@ -7,9 +7,9 @@ from time import monotonic
 
 from skipmq.actions import ACTIONS, access, regions
 from skipmq.actions.action import Action
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.extensions import EXTENSIONS
-from skipmq.model import Queue
-from skipmq.node import Node
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Result
 from skipmq.protocol.identity import QueueName

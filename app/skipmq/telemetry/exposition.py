@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.samples import Exemplar
 
 from skipmq import release
-from skipmq.model import QueueStatistics
+from skipmq.broker.statistics import QueueStatistics
 from skipmq.telemetry.metrics import (
     COUNTERS,
     GAUGES,

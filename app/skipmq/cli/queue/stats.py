@@ -13,14 +13,13 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from skipmq.broker.statistics import Order, QueueMinute, QueueStatistics
 from skipmq.cli import place
 from skipmq.cli.completion import queue_names
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.cli.source import Source, open_source
 from skipmq.cli.tables import Column, table
-from skipmq.model import QueueMinute, QueueStatistics
-from skipmq.store.statistics import Order
 
 _MINUTES = 60
 # The number of recent minutes with activity in the table of a queue.

@@ -5,6 +5,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
+from skipmq.broker.upkeep import Upkeep
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.replication import Level, Replication
@@ -12,7 +13,6 @@ from skipmq.database.shared import SharedRead
 from skipmq.database.statement import Search
 from skipmq.database.wakeup import every
 from skipmq.protocol import errors
-from skipmq.store.upkeep import Upkeep
 
 _SERVER = Search(
     "select host, port, version, revision, extract(epoch from started_at)::float8,"

@@ -1,12 +1,39 @@
 """Message move tasks, and tasks on messages that match a filter."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
+from skipmq.broker.inspection import MessageFilter
 from skipmq.database import statement
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS, Statement
-from skipmq.model import MessageFilter, MoveTask
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTask:
+    """A redrive, or a task that moves, copies or deletes messages that match a filter.
+
+    `started_at` is in milliseconds since 1970.
+    """
+
+    id: str
+    status: str
+    destination: str | None
+    rate: int | None
+    moved: int
+    to_move: int
+    failure: str | None
+    started_at: int
+    # redrive, which is SQS's, or move, copy or delete, which have a filter.
+    kind: str
+    body_contains: str | None
+    attribute_name: str | None
+    attribute_value: str | None
+    passed: int
+    further: dict[str, Any] | None = None
+
 
 _START = Statement(
     "select skipmq.start_move_task($1, $2, $3, $4)::text",

@@ -23,7 +23,7 @@ class Calls:
         kinds = [each if isinstance(each, Kind) else each.kind for each in arguments]
         numbers = [f"${number}" for number in range(1, len(arguments) + 2)]
         self._one = Statement(
-            f"select {columns} from skipmq.{function}({', '.join(numbers)}) r"  # noqa: S608
+            f"select {columns} from skipmq.{function}({', '.join(numbers)}) r"
             " order by r.place",
             BIGINT, *kinds, since_2000=True,
         )  # fmt: skip
@@ -33,7 +33,7 @@ class Calls:
             for number, each in enumerate(arguments, 4)
         ]
         self._several = Statement(
-            f"select {columns} from unnest($1, $2, $3)"  # noqa: S608
+            f"select {columns} from unnest($1, $2, $3)"
             " with ordinality c (queue_id, first, last, call)"
             f" cross join lateral skipmq.{function}(c.queue_id, {', '.join(given)}) r"
             " order by c.call, r.place",

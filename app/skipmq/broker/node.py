@@ -1,4 +1,4 @@
-"""The node: the parts of one worker process, passed to all actions as one object."""
+"""The node: the parts of one worker process, the context that all actions are passed."""
 
 import asyncio
 import os
@@ -7,33 +7,33 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from skipmq.broker.activity import Activity
+from skipmq.broker.audit_log import Audit
+from skipmq.broker.consumers import Consumers
+from skipmq.broker.dead_letters import DeadLetters
+from skipmq.broker.inspection import Inspection
+from skipmq.broker.messages.budget import Budget
+from skipmq.broker.messages.fifo import FifoMessages
+from skipmq.broker.messages.in_flight import InFlight
+from skipmq.broker.messages.standard import StandardMessages
+from skipmq.broker.messages.waiters import Listener, Notifier, Waiters
+from skipmq.broker.moves import Moves
+from skipmq.broker.overview import Overviews
+from skipmq.broker.queues import Queue, Queues
+from skipmq.broker.receipt_keys import ReceiptKeys
+from skipmq.broker.statistics import Statistics
+from skipmq.broker.timelines import Timelines
+from skipmq.broker.troubles import Troubles
+from skipmq.broker.workers import Workers
 from skipmq.config.settings import Settings
 from skipmq.database import monitor
 from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.monitor import Monitor
 from skipmq.database.partitions import Database
 from skipmq.database.replication import Replication
-from skipmq.delivery import Budget, FifoMessages, InFlight, StandardMessages
-from skipmq.delivery.waiters import Listener, Notifier, Waiters
-from skipmq.model import Queue
-from skipmq.store import (
-    Activity,
-    Audit,
-    Consumers,
-    DeadLetters,
-    Inspection,
-    Moves,
-    Overviews,
-    Queues,
-    ReceiptKeys,
-    Statistics,
-    Timelines,
-    Troubles,
-    Workers,
-)
 
 if TYPE_CHECKING:
-    from skipmq.node.key_store import KeyStore
+    from skipmq.broker.key_store import KeyStore
     from skipmq.telemetry.tracing import Tracing
 
 
@@ -185,6 +185,6 @@ class Node:
 
 def _key_store(settings: Settings, database: Database) -> "KeyStore":
     # Imported late, because commands do not need it, nor cryptography.
-    from skipmq.node.key_store import KeyStore  # noqa: PLC0415
+    from skipmq.broker.key_store import KeyStore  # noqa: PLC0415
 
     return KeyStore(settings, database)

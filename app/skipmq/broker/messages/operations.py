@@ -8,20 +8,40 @@ from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
+from skipmq.broker.messages import budget, statements
+from skipmq.broker.messages.budget import Budget
+from skipmq.broker.messages.calls import Calls
+from skipmq.broker.messages.group_commit import GroupCommit, Key, Load, Request, Result, Run
+from skipmq.broker.messages.message import OutgoingMessage, ReceivedMessage, Reception
+from skipmq.broker.messages.receipts import Receipt
+from skipmq.broker.queues import Queue
 from skipmq.database.partitions import QUEUE_BITS, Database
 from skipmq.database.replication import Replication
 from skipmq.database.statement import EPOCH, Rows, Statement
-from skipmq.delivery import budget, statements
-from skipmq.delivery.budget import Budget
-from skipmq.delivery.calls import Calls
-from skipmq.delivery.group_commit import GroupCommit, Key, Load, Request, Result, Run
-from skipmq.delivery.receipts import Receipt
-from skipmq.model import OutgoingMessage, Queue, ReceivedMessage, Reception, Recipient
 from skipmq.protocol import errors
 from skipmq.protocol.limits import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
+
+
+class Recipient:
+    """The client that messages are claimed for."""
+
+    __slots__ = ("is_disconnected", "on_disconnect", "waited")
+
+    def __init__(self) -> None:
+        # Seconds spent waiting in a long poll.
+        self.waited = 0.0
+        self.is_disconnected = False
+        self.on_disconnect: Callable[[], None] | None = None
+
+    def disconnect(self) -> None:
+        """Mark the client as disconnected."""
+        self.is_disconnected = True
+        if self.on_disconnect is not None:
+            self.on_disconnect()
+
 
 # The synchronous_commit of transactions whose loss only causes redeliveries.
 ASYNC_COMMIT = "off"

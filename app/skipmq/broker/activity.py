@@ -7,10 +7,10 @@ it stops; a node that is killed loses its last second's.
 
 from contextlib import suppress
 
+from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINTS, INTEGERS, Statement
 from skipmq.protocol import errors
-from skipmq.store.flushed import Flushed
 
 _ADD = Statement(
     "select skipmq.add_receives($1, $2, $3)", BIGINTS, INTEGERS, INTEGERS, repeatable=False

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from skipmq.delivery.turns import in_turn
+from skipmq.broker.messages.turns import in_turn
 from skipmq.protocol import errors
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT, Search, Statement, columns
 from skipmq.protocol import errors
-from skipmq.store.flushed import Flushed
 from skipmq.telemetry.logs import log
 
 

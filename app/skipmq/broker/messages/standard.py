@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from skipmq.database.errors import DatabaseError
-from skipmq.database.partitions import QUEUE_BITS, Database
-from skipmq.database.replication import Replication
-from skipmq.database.statement import EPOCH, Rows, Statement
-from skipmq.delivery import statements
-from skipmq.delivery.budget import Budget
-from skipmq.delivery.messages import (
+from skipmq.broker.messages import statements
+from skipmq.broker.messages.budget import Budget
+from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMessage
+from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
     HELD,
     OVERTAKEN_AFTER,
@@ -24,9 +21,13 @@ from skipmq.delivery.messages import (
     Send,
     Share,
 )
-from skipmq.delivery.receipts import Receipt
-from skipmq.delivery.watermark import Bounds, PendingProbe, Probe, Scan, Scans
-from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
+from skipmq.broker.messages.receipts import Receipt
+from skipmq.broker.messages.watermark import Bounds, PendingProbe, Probe, Scan, Scans
+from skipmq.broker.queues import Queue
+from skipmq.database.errors import DatabaseError
+from skipmq.database.partitions import QUEUE_BITS, Database
+from skipmq.database.replication import Replication
+from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 

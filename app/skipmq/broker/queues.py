@@ -3,19 +3,33 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import count
 from time import monotonic
 from typing import Any, TypeVar
 
 import msgspec
 
+from skipmq.broker.messages.group_commit import GroupCommit
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINT, INTEGER, INTERVAL, JSONB, TEXT, TEXTS, Rows, Statement
-from skipmq.delivery.group_commit import GroupCommit
-from skipmq.model import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.identity import QueueName
 from skipmq.protocol.queue_attributes import QueueAttributes
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue as last read from the database; times in seconds since 1970."""
+
+    name: QueueName
+    id: int
+    fifo: bool
+    attributes: QueueAttributes
+    tags: Mapping[str, str]
+    created_at: int
+    modified_at: int
+
 
 _CREATE = Statement(
     "select skipmq.create_queue($1, $2, $3, $4, $5, $6, $7)",

@@ -8,7 +8,7 @@ import asyncio
 
 from skipmq.database.partitions import Database
 from skipmq.database.statement import TEXT, Statement
-from skipmq.store.snapshots import Snapshots
+from skipmq.server.ephemeral.snapshots import Snapshots
 
 _ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")
 _RELOAD = Statement("select pg_reload_conf()")

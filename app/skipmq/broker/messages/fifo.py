@@ -11,11 +11,10 @@ from itertools import accumulate
 from time import monotonic
 from typing import Any, TypeVar
 
-from skipmq.database.partitions import QUEUE_BITS
-from skipmq.database.statement import Rows, Statement
-from skipmq.delivery import statements
-from skipmq.delivery.group_commit import GroupCommit, Key
-from skipmq.delivery.messages import (
+from skipmq.broker.messages import statements
+from skipmq.broker.messages.group_commit import GroupCommit, Key
+from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMessage
+from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
     HELD,
     SYNC_COMMIT,
@@ -26,8 +25,10 @@ from skipmq.delivery.messages import (
     Send,
     Share,
 )
-from skipmq.delivery.receipts import Receipt
-from skipmq.model import OutgoingMessage, Queue, Reception, StoredMessage
+from skipmq.broker.messages.receipts import Receipt
+from skipmq.broker.queues import Queue
+from skipmq.database.partitions import QUEUE_BITS
+from skipmq.database.statement import Rows, Statement
 from skipmq.protocol import errors
 
 Item = TypeVar("Item")

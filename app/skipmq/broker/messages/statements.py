@@ -4,6 +4,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
+from skipmq.broker.messages.budget import GROUP_BYTES
+from skipmq.broker.messages.calls import Calls, Items
+from skipmq.broker.messages.message import OutgoingMessage, ReceivedMessage, Reception
+from skipmq.broker.messages.receipts import Receipt
 from skipmq.database.statement import (
     BIGINT,
     BIGINTS,
@@ -21,10 +25,6 @@ from skipmq.database.statement import (
     Rows,
     Statement,
 )
-from skipmq.delivery.budget import GROUP_BYTES
-from skipmq.delivery.calls import Calls, Items
-from skipmq.delivery.receipts import Receipt
-from skipmq.model import OutgoingMessage, ReceivedMessage, Reception
 from skipmq.protocol.limits import MESSAGE_BYTES
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def _bounded(columns: str) -> str:
 def _claim(columns: str, function: str, *kinds: Kind) -> tuple[Statement, Statement]:
     """Return a claim of few messages, and one with bounded columns."""
     few, many = [
-        Statement(f"select {each} from {function}", *kinds, since_2000=True)  # noqa: S608
+        Statement(f"select {each} from {function}", *kinds, since_2000=True)
         for each in (columns, _bounded(columns))
     ]
     return few, many
@@ -75,7 +75,7 @@ RECEIVE_FROM_QUEUES = _claim(
 )  # fmt: skip
 # As RECEIVE; the last two columns are for Scan.pass_over.
 RECEIVE_READABLE = Statement(
-    f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, low, received_low"  # noqa: S608
+    f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, low, received_low"
     " from skipmq.receive_readable_messages($1, $2, $3, $4, $5, $6)",
     BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, since_2000=True,
 )  # fmt: skip
@@ -140,7 +140,7 @@ CHANGE, CHANGE_FIFO = [
     for function in ("change_visibility", "change_fifo_visibility")
 ]  # fmt: skip
 RECEIVE_ATTEMPT = Statement(
-    f"select {_RECEIVED_FIFO}, null"  # noqa: S608
+    f"select {_RECEIVED_FIFO}, null"
     " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",
     BIGINT, TEXT, INTEGER, INTEGER, TEXT, since_2000=True,
 )  # fmt: skip

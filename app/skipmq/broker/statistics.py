@@ -1,8 +1,12 @@
 """Statistics of queues: messages, counters and rates, of all nodes and SQL users."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
+import msgspec
+
+from skipmq.broker.queues import Queue
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
     BIGINT,
@@ -14,7 +18,81 @@ from skipmq.database.statement import (
     Statement,
     columns,
 )
-from skipmq.model import MessageCounts, Queue, QueueMinute, QueueStatistics, TimeInQueue
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCounts:
+    """The numbers of visible, in-flight and delayed messages of a queue."""
+
+    visible: int
+    in_flight: int
+    delayed: int
+
+
+class QueueMinute(msgspec.Struct, rename="pascal"):
+    """The counters of a queue for one minute, and its number of messages."""
+
+    # In seconds since 1970.
+    minute: int
+    sent: int
+    received: int
+    deleted: int
+    dead_lettered: int
+    messages: int
+
+
+class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A queue's messages, its counters since it was created or purged, and its current rates.
+
+    A sum over several queues has no name; `queues` is their number. What follows `trouble` is for
+    operators.
+    """
+
+    queue: str | None = msgspec.field(name="QueueName")
+    fifo: bool | None = msgspec.field(name="FifoQueue")
+    # Whether a redrive policy of another queue names this one.
+    dead_letters: bool | None = msgspec.field(name="DeadLetterQueue")
+    visible: int | None
+    in_flight: int | None
+    delayed: int | None
+    sent: int | None
+    bytes_sent: int | None
+    received: int | None
+    empty_receives: int | None
+    deleted: int | None
+    expired: int | None
+    dead_lettered: int | None
+    redriven: int | None
+    moved_in: int | None
+    sent_per_minute: float | None
+    received_per_minute: float | None
+    deleted_per_minute: float | None
+    oldest: int | float | None = msgspec.field(name="OldestSeconds")
+    minutes: list[QueueMinute] | None = None
+    # What is wrong, as in the overview; read for one account and region only.
+    trouble: str | None = None
+    account: str | None = None
+    region: str | None = None
+    id: int | None = None
+    queues: int = 1
+    messages: int | None = None
+    policy: str | None = None
+
+
+class TimeInQueue(NamedTuple):
+    """The times that messages settled in one step spent in their queue.
+
+    The percentiles (50, 95, 99) are in microseconds, and None where no message was received or
+    deleted; `at` is the start of the step in seconds since 1970, or None for all steps.
+    """
+
+    at: int | None
+    settled: int
+    deleted: int
+    send_to_receive: tuple[int | None, ...]
+    send_to_delete: tuple[int | None, ...]
+    is_sample: bool
+
 
 Order: TypeAlias = Literal[
     "name", "messages", "rate", "dead-lettered", "trouble", "oldest", "visible", "in-flight",

@@ -1,6 +1,7 @@
 """Access keys with their encrypted secrets, and ended sessions of the console."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
@@ -13,7 +14,24 @@ from skipmq.database.statement import (
     Statement,
     columns,
 )
-from skipmq.model import StoredKey
+
+
+class StoredKey(NamedTuple):
+    """An access key as it is stored; times in seconds since 1970, by the database's clock."""
+
+    id: str
+    account: str
+    name: str | None
+    parent: str | None
+    token_digest: bytes | None
+    secret: bytes
+    master_key_id: str
+    usable: bool
+    created_at: float
+    expires_at: float | None
+    last_used_at: float | None
+    rights: str
+
 
 _ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_keys()")
 _VERSION = Statement("select version, now from skipmq.access_key_version()")

@@ -1,10 +1,25 @@
 """Grants of queues to database roles, for use by SQL."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from skipmq.database.partitions import Database
 from skipmq.database.statement import TEXT, TEXTS, Statement
-from skipmq.model import QueueGrant
+
+
+class QueueGrant(NamedTuple):
+    """A grant to a database role for SQL access to queues; `queue` is a name or a pattern."""
+
+    role: str
+    account: str
+    region: str
+    queue: str
+    may_send: bool
+    may_receive: bool
+    # In seconds since 1970, by the database's clock.
+    granted_at: float
+    granted_by: str
+
 
 _ALL = Statement(
     "select role, account, region, queue, may_send, may_receive,"

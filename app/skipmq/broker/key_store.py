@@ -21,13 +21,12 @@ from skipmq.auth import (
 )
 from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
+from skipmq.broker.access_keys import AccessKeys, StoredKey
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 from skipmq.database.wakeup import Wakeup, every
-from skipmq.model import StoredKey
 from skipmq.protocol import errors
 from skipmq.protocol.identity import Identity, QueueName
-from skipmq.store.access_keys import AccessKeys
 from skipmq.telemetry.logs import log
 
 # Nodes are notified of changes; if a notification is lost they find them after POLL seconds.

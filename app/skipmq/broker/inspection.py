@@ -1,8 +1,11 @@
 """Peek at messages without receiving them; copy, move and delete selected messages."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from skipmq.broker.messages.budget import Budget
+from skipmq.broker.queues import Queue
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
     BIGINT,
@@ -17,17 +20,89 @@ from skipmq.database.statement import (
     Statement,
     columns,
 )
-from skipmq.delivery import Budget
-from skipmq.model import (
-    MessageFailures,
-    MessageFilter,
-    NewMessage,
-    PeekedMessage,
-    Queue,
-    Reference,
-    SearchedMessages,
-)
 from skipmq.protocol import limits
+
+
+class Reference(NamedTuple):
+    """What names a stored message: the number of its row, and its message id.
+
+    A server that lost committed messages assigns the numbers again, but not the ids.
+    """
+
+    id: int
+    message_id: str
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.message_id}"
+
+
+class PeekedMessage(NamedTuple):
+    """A peeked message; times in microseconds since 1970, `visible_in` in seconds."""
+
+    place: str
+    id: int
+    state: str
+    visible_in: float
+    message_id: str
+    body: str
+    attributes: str | None
+    approximate_receive_count: int
+    sent_at: int
+    first_received_at: int | None
+    group_id: str | None
+    sender: str | None
+    trace_header: str | None
+    dead_letter_source: str | None
+    sequence_number: int | None
+    deduplication_id: str | None
+
+
+class MessageFailures(NamedTuple):
+    """Messages of one kind of failure from one source; sends in microseconds since 1970."""
+
+    kind: str | None
+    source: str | None
+    source_exists: bool
+    messages: int
+    oldest: int
+    newest: int
+
+
+class NewMessage(NamedTuple):
+    """A message that arrived in a queue; `came_at` in microseconds, the body perhaps truncated."""
+
+    id: int
+    came_at: int
+    state: str
+    message_id: str
+    group_id: str | None
+    characters: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """A filter of messages by a text in the body, by an attribute's name and by its value.
+
+    `further` is JSON, the members of matches_filter.sql.
+    """
+
+    body_contains: str | None = None
+    attribute_name: str | None = None
+    attribute_value: str | None = None
+    further: str | None = None
+
+
+class SearchedMessages(NamedTuple):
+    """What a step of a search found, and the place after it, in microseconds since 1970."""
+
+    references: list[Reference]
+    found: int
+    searched: int
+    at: int | None
+    number: int | None
+    finished: bool
+
 
 _ID = "message_id::text"
 _PEEKED = columns(

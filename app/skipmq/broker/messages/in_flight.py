@@ -3,9 +3,9 @@
 import asyncio
 from time import monotonic
 
+from skipmq.broker.messages.statements import IN_FLIGHT
+from skipmq.broker.queues import Queue
 from skipmq.database.partitions import Database
-from skipmq.delivery.statements import IN_FLIGHT
-from skipmq.model import Queue
 from skipmq.protocol import limits
 
 # Between two counts a worker receives 1/SHARE of a queue's remaining room, but at least STRIDE

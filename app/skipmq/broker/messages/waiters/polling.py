@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
-from skipmq.delivery.waiters.registry import Waiters
-from skipmq.model import Reception, Recipient
+from skipmq.broker.messages.message import Reception
+from skipmq.broker.messages.operations import Recipient
+from skipmq.broker.messages.waiters.registry import Waiters
 from skipmq.protocol import errors
 
 

@@ -6,9 +6,9 @@ A request only adds to numbers. A node that is killed loses its last seconds.
 from time import monotonic
 from typing import NamedTuple
 
+from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, TEXT, TEXTS, Search, Statement
-from skipmq.store.flushed import Flushed
 
 INTERVAL = 5.0
 # Limits in a process; further consumers are counted as one without a name.

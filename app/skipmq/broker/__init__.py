@@ -1,0 +1,1 @@
+"""The broker, by subject: messages, and what the database keeps of queues."""

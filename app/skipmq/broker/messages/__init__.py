@@ -1,0 +1,1 @@
+"""Messages: send, receive, delete, group commit and long polling."""

@@ -1,0 +1,1 @@
+"""A temporary node as tests control it: faults, its clock, the state of accounts."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.extensions.troubles import KINDS
+from skipmq.actions.skipmq.troubles import KINDS
 from support.http import ROOT
 from support.programs import need
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from skipmq import App
-from skipmq.actions import ACTIONS
+from skipmq.actions.skipmq.table import EXTENSIONS
+from skipmq.actions.sqs.table import ACTIONS
 from skipmq.config.settings import Settings
 from skipmq.database import files
-from skipmq.extensions import EXTENSIONS
 from skipmq.protocol import errors
 from skipmq.protocol.extensions import REQUESTS
 from skipmq.protocol.queue_attributes import ATTRIBUTES

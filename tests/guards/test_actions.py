@@ -1,8 +1,8 @@
 """An action is whole: its request is known, and what it writes is tried where connections end."""
 
-from skipmq.extensions import EXTENSIONS
+from skipmq.actions.dispatch import EVERY
+from skipmq.actions.skipmq.table import EXTENSIONS
 from skipmq.protocol.extensions import REQUESTS
-from skipmq.server.dispatch import EVERY
 from support.writes import WRITES
 
 

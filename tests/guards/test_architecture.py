@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.actions import ACTIONS
+from skipmq.actions.sqs.table import ACTIONS
 from skipmq.config.settings import Settings
 from skipmq.database import files
 from skipmq.protocol import shapes

@@ -9,7 +9,7 @@ import atheris
 
 with atheris.instrument_imports(include=["skipmq.protocol", "skipmq.auth", "skipmq.actions"]):
     from skipmq import auth
-    from skipmq.actions import ACTIONS
+    from skipmq.actions.sqs.table import ACTIONS
     from skipmq.protocol import codec, errors
     from skipmq.protocol.call import Request
 

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq.actions.access import SHARED
-from skipmq.server.dispatch import EVERY
+from skipmq.actions.dispatch import EVERY
 from support.access import code, known
 from support.http import NodeProcess, WsgiProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys

@@ -14,8 +14,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from skipmq.extensions import EXTENSIONS
-from skipmq.server.dispatch import EVERY
+from skipmq.actions.dispatch import EVERY
+from skipmq.actions.skipmq.table import EXTENSIONS
 from support.http import (
     Answer,
     NodeProcess,

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from skipmq.actions import ACTIONS
+from skipmq.actions.sqs.table import ACTIONS
 from support.http import ACCOUNT, NodeProcess, client, eventually, raw
 from support.wire import told
 

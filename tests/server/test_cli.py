@@ -379,7 +379,7 @@ def test_version_is_the_packages() -> None:
 def test_command_on_queues_imports_the_actions_and_no_server(url: str) -> None:
     found = commands.imported("queue", "list", variables={"SKIPMQ_DATABASE_URL": url})
 
-    assert {"skipmq.broker.node", "skipmq.server.dispatch"} < found
+    assert {"skipmq.broker.node", "skipmq.actions.dispatch"} < found
     unneeded = {"alembic", "flask", "sqlalchemy", "structlog", "pygments"}
     unneeded |= {"skipmq.console", "skipmq.processes", "skipmq.server.door", "skipmq.server.web"}
     assert (

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from skipmq.actions.dispatch import perform
 from skipmq.broker import queues
 from skipmq.broker.messages.message import OutgoingMessage
 from skipmq.broker.messages.operations import Recipient
@@ -19,7 +20,6 @@ from skipmq.database.availability import NoObserver
 from skipmq.protocol import errors, requests
 from skipmq.protocol.call import Call, Request
 from skipmq.protocol.identity import Identity, QueueName
-from skipmq.server.dispatch import perform
 from support import http
 from support.loop import eventually
 from support.postgres import Connection, as_node

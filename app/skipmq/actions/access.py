@@ -10,7 +10,8 @@ from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from skipmq.actions import checks, moves, regions
+from skipmq.actions import checks, regions
+from skipmq.actions.sqs import moves
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue

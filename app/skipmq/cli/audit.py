@@ -7,12 +7,12 @@ import click
 from rich.table import Table
 from rich.text import Text
 
+from skipmq.actions.skipmq import audit as actions
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.node import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.extensions import audit as actions
 from skipmq.telemetry.terminal import visible
 
 _USER = ":user/"

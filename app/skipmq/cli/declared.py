@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from skipmq.actions import attributes
+from skipmq.actions.sqs import attributes
 from skipmq.broker.queues import Queue
 from skipmq.cli.local import LocalNode, opened
 from skipmq.config.declarations import REDRIVE_POLICY, DeclaredQueue, with_arns

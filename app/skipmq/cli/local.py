@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import msgspec
 
+from skipmq.actions.dispatch import EVERY, perform, queue_name
 from skipmq.broker.node import Node
 from skipmq.broker.upkeep import MOVES, Upkeep
 from skipmq.cli import place
@@ -20,7 +21,6 @@ from skipmq.protocol.codec import REQUESTS
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.limits import LIST_RESULTS
 from skipmq.server import request_log
-from skipmq.server.dispatch import EVERY, perform, queue_name
 
 T = TypeVar("T")
 # Seconds without a heartbeat after which a worker is silent.

@@ -91,7 +91,8 @@ def _declare(alias: str, out: Any) -> None:
 
 def _stored(name: str, given: Mapping[str, Any]) -> dict[str, str]:
     """Return attributes as the database stores them; raise what the service would raise."""
-    from skipmq.actions import attributes, checks  # noqa: PLC0415 - the server's.
+    from skipmq.actions import checks  # noqa: PLC0415 - the server's.
+    from skipmq.actions.sqs import attributes  # noqa: PLC0415 - the server's.
 
     texts = {k: declarations.with_arns(k, declarations.text(v), *_OWN) for k, v in given.items()}
     if name.endswith(".fifo"):

@@ -8,6 +8,7 @@ from time import monotonic
 import msgspec
 
 from skipmq import auth
+from skipmq.actions.dispatch import EVERY, perform
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
@@ -18,7 +19,6 @@ from skipmq.protocol.identity import Identity
 from skipmq.server import request_trace
 from skipmq.server.admission import Admission, Rate
 from skipmq.server.browsers import Browsers
-from skipmq.server.dispatch import EVERY, perform
 from skipmq.server.proxies import ForwardingHeaders, Proxies, address
 from skipmq.server.request_log import RequestLog
 from skipmq.telemetry.logs import log

@@ -9,10 +9,10 @@ import socket
 from ipaddress import ip_address
 from urllib.parse import parse_qs, urlsplit
 
+from skipmq.actions.dispatch import EVERY
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors, limits
 from skipmq.protocol.call import Call, Request
-from skipmq.server.dispatch import EVERY
 
 _OWN_PAGES = {None, "none", "same-origin"}
 # Names for this machine and for a container's host, which DNS cannot redirect.

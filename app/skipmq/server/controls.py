@@ -13,13 +13,13 @@ from typing import Any, Literal
 import msgspec
 
 from skipmq import auth
+from skipmq.actions.dispatch import EVERY, perform
 from skipmq.broker.node import Node
 from skipmq.protocol import codec, errors, requests
 from skipmq.protocol.call import Call, Request, Response
 from skipmq.protocol.identity import Identity
 from skipmq.server.answer import Broker
 from skipmq.server.connection import ConnectionDropped
-from skipmq.server.dispatch import EVERY, perform
 from skipmq.server.ephemeral.owner import Ephemeral
 
 _PREFIX = "SkipMQTest."

@@ -13,13 +13,13 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from skipmq.actions.dispatch import EVERY, queue_name
 from skipmq.broker.audit_log import Audit
 from skipmq.broker.key_store import KeyStore
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request, Response
 from skipmq.protocol.identity import Identity
-from skipmq.server.dispatch import EVERY, queue_name
 from skipmq.telemetry.logs import log
 
 # Parameters with filter texts, which may be parts of messages.

@@ -5,11 +5,11 @@ Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans"
 
 from typing import TYPE_CHECKING, Any
 
+from skipmq.actions.dispatch import queue_name
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
 from skipmq.protocol import answers, errors
 from skipmq.protocol.call import Call, Request, Response, Result
-from skipmq.server.dispatch import queue_name
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import RequestSpan, Tracing

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from skipmq.actions.dispatch import EVERY
 from skipmq.auth import ROLES, Access, is_allowed, parse, policy_of, rights_for
-from skipmq.server.dispatch import EVERY
 
 ACCOUNT = "111122223333"
 

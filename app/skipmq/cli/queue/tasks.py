@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.actions import moves
+from skipmq.actions.sqs import moves
 from skipmq.cli.completion import queue_argument, queue_names
 from skipmq.cli.consent import ask, described, yes_option
 from skipmq.cli.output import cell, err, printing_json, shown_time

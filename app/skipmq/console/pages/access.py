@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import flask
 from flask.typing import ResponseReturnValue
 
+from skipmq.actions.dispatch import EVERY
+from skipmq.actions.skipmq.access_keys import ACCOUNT_PERMISSIONS, PERMISSIONS
 from skipmq.console import site
 from skipmq.console.session import Session
 from skipmq.console.visit import current, requested_page
-from skipmq.extensions.access_keys import ACCOUNT_PERMISSIONS, PERMISSIONS
 from skipmq.protocol import errors, limits
-from skipmq.server.dispatch import EVERY
 
 # Valid targets of a redirect, which are pages of this console only.
 _OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+/?(\?[A-Za-z0-9_.=&%+-]*)?")

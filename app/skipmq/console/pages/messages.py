@@ -13,10 +13,10 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
+from skipmq.actions.skipmq import inspection
 from skipmq.console import bodies, masking, site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current
-from skipmq.extensions import inspection
 from skipmq.protocol import body_schemas, errors, limits, names
 
 STATES = ("visible", "in-flight", "delayed")

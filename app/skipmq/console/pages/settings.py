@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq.actions.attributes import stored
 from skipmq.actions.checks import new_queue_name
+from skipmq.actions.sqs.attributes import stored
 from skipmq.console import site
 from skipmq.console.pages import heading
 from skipmq.console.visit import current

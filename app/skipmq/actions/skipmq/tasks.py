@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from skipmq.actions import access, checks, moves, regions
+from skipmq.actions import access, checks, regions
+from skipmq.actions.skipmq import search
+from skipmq.actions.sqs import moves
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.broker.moves import MoveTask
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.extensions import search
 from skipmq.protocol import extensions, limits
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from skipmq.actions import checks, redrive, regions
+from skipmq.actions import checks, regions
+from skipmq.actions.sqs import redrive
 from skipmq.auth import parse
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue

@@ -5,11 +5,12 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 
-from skipmq.actions import ACTIONS, access, regions
+from skipmq.actions import access, regions
 from skipmq.actions.action import Action
+from skipmq.actions.skipmq.table import EXTENSIONS
+from skipmq.actions.sqs.table import ACTIONS
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.extensions import EXTENSIONS
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Result
 from skipmq.protocol.identity import QueueName

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from skipmq.actions import access
 from skipmq.actions.action import Action, on_queue
-from skipmq.extensions import (
+from skipmq.actions.skipmq import (
     access_keys,
     audit,
     consumers,

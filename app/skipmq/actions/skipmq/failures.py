@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from skipmq.actions import checks, messages
+from skipmq.actions import checks
+from skipmq.actions.sqs import messages
 from skipmq.broker.inspection import MessageFailures, Reference
 from skipmq.broker.messages import receipts
 from skipmq.broker.node import Node

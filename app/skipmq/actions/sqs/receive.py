@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from skipmq.actions import access, checks
-from skipmq.actions.messages import shown_number
+from skipmq.actions.sqs.messages import shown_number
 from skipmq.broker.inspection import PeekedMessage
 from skipmq.broker.messages import in_flight, receipts
 from skipmq.broker.messages.message import ReceivedMessage, Reception

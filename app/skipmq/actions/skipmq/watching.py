@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from skipmq.actions import checks
+from skipmq.actions.skipmq import overview
 from skipmq.broker.inspection import NewMessage, Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.broker.statistics import TimeInQueue
-from skipmq.extensions import overview
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import checks, paging
+from skipmq.actions.skipmq import inspection
 from skipmq.broker.inspection import MessageFilter
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.extensions import inspection
 from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from skipmq.actions import checks, messages
+from skipmq.actions import checks
+from skipmq.actions.sqs import messages
 from skipmq.broker.messages.message import OutgoingMessage
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue

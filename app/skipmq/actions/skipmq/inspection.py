@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from skipmq.actions import checks, paging, receive, regions
+from skipmq.actions import checks, paging, regions
+from skipmq.actions.sqs import receive
 from skipmq.broker.inspection import PeekedMessage, Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue

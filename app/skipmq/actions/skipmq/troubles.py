@@ -3,10 +3,10 @@
 from typing import Any, NamedTuple
 
 from skipmq.actions import access, checks
+from skipmq.actions.skipmq.database import describe_database
 from skipmq.broker.node import Node
 from skipmq.broker.troubles import QueueTrouble
 from skipmq.database import monitor
-from skipmq.extensions.database import describe_database
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName

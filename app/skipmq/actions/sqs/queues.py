@@ -1,6 +1,7 @@
 """Create, find, list, purge and delete queues."""
 
-from skipmq.actions import access, attributes, checks, paging, regions, tags
+from skipmq.actions import access, checks, paging, regions
+from skipmq.actions.sqs import attributes, tags
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, requests

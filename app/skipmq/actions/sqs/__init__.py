@@ -1,0 +1,1 @@
+"""The actions of SQS; the table has them all."""

@@ -18,7 +18,7 @@ from skipmq.cli.deferred import Deferred
 from skipmq.cli.groups import cli
 from skipmq.config.settings import SECRETS, Settings
 from skipmq.protocol.queue_attributes import ATTRIBUTES
-from skipmq.telemetry import exposition
+from skipmq.server import exposition
 from skipmq.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
 
 PLACE = re.compile(r"<!-- table: ([a-z]+) -->")

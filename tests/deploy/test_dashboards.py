@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skipmq.broker.statistics import QueueStatistics
-from skipmq.telemetry import exposition
+from skipmq.server import exposition
 from support.http import ACCOUNT, ROOT, NodeProcess, client, eventually, free_port
 from support.postgres import Databases, as_node
 from support.prometheus import Prometheus

@@ -86,7 +86,8 @@ def test_image_is_built_with_the_locks(tmp_path: Path) -> None:
 
     said = subprocess.run(
         [tmp_path / "opt" / "skipmq" / "bin" / "python", "-c",
-         "import skipmq.processes.serve, opentelemetry.exporter.otlp.proto.http; print(skipmq)"],
+         "import skipmq.server.processes.serve, opentelemetry.exporter.otlp.proto.http;"
+         "print(skipmq)"],
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert str(tmp_path / "opt") in said.stdout

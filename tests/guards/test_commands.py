@@ -17,8 +17,8 @@ from support.commands import imported, imported_by, loaded
 # The packages that take long to import, and ours that import them.
 EXPENSIVE = {
     *("alembic", "asyncio", "cryptography", "flask", "msgspec", "prometheus_client"),
-    *("psycopg", "rich", "sqlalchemy", "structlog", "skipmq.server"),
-    *("skipmq.processes", "skipmq.broker", "skipmq.telemetry"),
+    *("psycopg", "rich", "sqlalchemy", "structlog", "skipmq.server.answer"),
+    *("skipmq.server.processes", "skipmq.broker", "skipmq.telemetry.logs"),
     *(
         "skipmq.actions",
         "skipmq.config",
@@ -69,8 +69,8 @@ def test_serve_starts_the_database_before_it_imports_the_node() -> None:
 
     assert started in found
     light = {"msgspec", "skipmq.config", "skipmq.database.embedded"}
-    assert found & EXPENSIVE == light | {"skipmq.processes", "skipmq.telemetry"}
-    assert {"skipmq.processes.listening"} == {each for each in found if "processes." in each}
+    assert found & EXPENSIVE == light | {"skipmq.server.processes", "skipmq.telemetry.logs"}
+    assert {"skipmq.server.processes.listening"} == {each for each in found if "processes." in each}
 
 
 @pytest.mark.parametrize("command", DEFERRED, ids=lambda each: str(each.name))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from skipmq.protocol import limits
-from skipmq.server.connection import BODY_MINIMUM_SECONDS
+from skipmq.server.http.connection import BODY_MINIMUM_SECONDS
 from support.hang_ups import WAYS, Leave, connections_held
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
 from support.postgres import Databases, as_node

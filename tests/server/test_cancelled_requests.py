@@ -6,9 +6,9 @@ import psycopg
 
 from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
-from skipmq.processes.worker import cancel_others
 from skipmq.protocol.call import Response
 from skipmq.server.answer import Broker
+from skipmq.server.processes.worker import cancel_others
 from support.loop import eventually
 from support.postgres import Connection, Databases, as_node, with_long_lock_timeout
 from support.sql import number, until_blocked

@@ -381,7 +381,12 @@ def test_command_on_queues_imports_the_actions_and_no_server(url: str) -> None:
 
     assert {"skipmq.broker.node", "skipmq.actions.dispatch"} < found
     unneeded = {"alembic", "flask", "sqlalchemy", "structlog", "pygments"}
-    unneeded |= {"skipmq.console", "skipmq.processes", "skipmq.server.door", "skipmq.server.web"}
+    unneeded |= {
+        "skipmq.console",
+        "skipmq.server.processes",
+        "skipmq.server.http.door",
+        "skipmq.server.web",
+    }
     assert (
         found & (unneeded | {"skipmq.database.embedded", "skipmq.config.imports.elasticmq"})
         == set()

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from skipmq.server.connection import LINGER_SECONDS
-from skipmq.server.listener import SPARE
+from skipmq.server.http.connection import LINGER_SECONDS
+from skipmq.server.http.listener import SPARE
 from support.certificates import Files
 from support.hang_ups import WAYS, Leave, asked
 from support.http import ACCOUNT, NodeProcess, client, eventually

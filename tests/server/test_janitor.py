@@ -12,7 +12,7 @@ from skipmq.broker.upkeep import CHUNK, Upkeep
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver
 from skipmq.database.partitions import Database
-from skipmq.processes.janitor import Janitor, listen_for_tasks
+from skipmq.server.processes.janitor import Janitor, listen_for_tasks
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, Redrive, history, number
@@ -75,7 +75,7 @@ def test_transaction_that_stays_open_is_shown_by_the_name_of_its_session(databas
 @pytest.fixture
 def stopwatch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have rounds take no time by Python's clock, so that a pause is as long as is meant."""
-    monkeypatch.setattr("skipmq.processes.janitor.monotonic", lambda: 1.0)
+    monkeypatch.setattr("skipmq.server.processes.janitor.monotonic", lambda: 1.0)
 
 
 @pytest.mark.usefixtures("stopwatch")

@@ -17,7 +17,7 @@ from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
 from skipmq.protocol.identity import QueueName
 from skipmq.server.answer import Broker
-from skipmq.server.door import Door
+from skipmq.server.http.door import Door
 from support.loop import eventually
 from support.postgres import Connection, as_node
 from support.sql import number

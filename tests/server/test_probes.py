@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from skipmq.server.door import METRICS, PAGES, PROBES
-from skipmq.server.listener import SPARE
+from skipmq.server.http.door import METRICS, PAGES, PROBES
+from skipmq.server.http.listener import SPARE
 from support.http import Answer, NodeProcess, WsgiProcess, client, eventually, free_port, raw
 from support.key_commands import MASTER_KEY
 from support.postgres import Databases, as_node

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from skipmq.broker.messages.waiters.notifier import CHANNEL, WAITING
-from skipmq.processes import worker
+from skipmq.server.processes import worker
 from support.http import (
     ACCOUNT,
     ROOT,
@@ -377,7 +377,7 @@ def test_worker_takes_no_more_connections_than_it_may_open_files() -> None:
 def test_worker_that_may_open_few_files_keeps_some_for_itself(files: int, expected: int) -> None:
     program = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}));"
-        " from skipmq.processes import worker; print(worker.connections(32_768))"
+        " from skipmq.server.processes import worker; print(worker.connections(32_768))"
     )
 
     assert int(subprocess.check_output([sys.executable, "-c", program])) == expected

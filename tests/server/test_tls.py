@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from local_cluster.certificates import Authority
-from skipmq.server.listener import SPARE
+from skipmq.server.http.listener import SPARE
 from support.certificates import Files, shown
 from support.commands import invoke
 from support.hang_ups import connections_held

@@ -22,7 +22,7 @@ import skipmq
 from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
 from skipmq.server.answer import Broker
-from skipmq.server.door import Door
+from skipmq.server.http.door import Door
 from skipmq.telemetry.metrics import Metrics
 from support.postgres import Databases, as_node
 from support.wire import request, target

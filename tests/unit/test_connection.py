@@ -12,10 +12,10 @@ import pytest
 
 from local_cluster.certificates import Authority
 from skipmq.protocol.call import Request, Response
-from skipmq.server.connection import PIPELINED_BYTES, ClientConnection
-from skipmq.server.head import Head
-from skipmq.server.http import AHEAD, CLIENT_BYTES, PendingBodies, Refused, Route
-from skipmq.server.listener import SPARE, PortListener
+from skipmq.server.http.connection import PIPELINED_BYTES, ClientConnection
+from skipmq.server.http.head import Head
+from skipmq.server.http.listener import SPARE, PortListener
+from skipmq.server.http.parser import AHEAD, CLIENT_BYTES, PendingBodies, Refused, Route
 from support.certificates import Files
 from support.loop import eventually
 

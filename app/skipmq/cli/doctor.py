@@ -16,10 +16,10 @@ from skipmq.config.settings import Settings
 from skipmq.database import condition, embedded, rights, schema, session
 from skipmq.database.embedded import EmbeddedError
 from skipmq.database.schema import SchemaError
-from skipmq.processes import certificate, listening
-from skipmq.processes.certificate import CertificateError
-from skipmq.processes.listening import ServeError
 from skipmq.protocol import errors
+from skipmq.server.processes import certificate, listening
+from skipmq.server.processes.certificate import CertificateError
+from skipmq.server.processes.listening import ServeError
 
 # Errors that the operator can correct.
 _CORRECTABLE = (

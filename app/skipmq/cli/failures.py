@@ -8,9 +8,9 @@ from skipmq.database import session
 from skipmq.database.embedded import EmbeddedError
 from skipmq.database.router import MapError
 from skipmq.database.schema import SchemaError
-from skipmq.processes.certificate import CertificateError
-from skipmq.processes.listening import ServeError
 from skipmq.protocol import errors, names
+from skipmq.server.processes.certificate import CertificateError
+from skipmq.server.processes.listening import ServeError
 
 _USAGE, _FAILURE = 2, 1
 # Their messages are meant for the user.

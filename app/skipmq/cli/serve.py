@@ -16,11 +16,11 @@ from skipmq.cli import ready
 from skipmq.cli.environment import configuration, node_url, open_server
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
-from skipmq.processes import listening
+from skipmq.server.processes import listening
 from skipmq.telemetry.terminal import visible
 
 if TYPE_CHECKING:
-    from skipmq.processes.certificate import Certificate
+    from skipmq.server.processes.certificate import Certificate
 
 # What tests want of a throw-away broker, unless a variable or the file says otherwise: no pauses,
 # and a container's name for it as Host. No public name has one label, nor ends in .internal.
@@ -132,7 +132,7 @@ def _held_by_parent() -> int:
 def _import_node(settings: Settings) -> None:
     """Import the node's modules, which are slow to import, and configure logging."""
     import_module("skipmq.telemetry.logs").configure(settings)
-    for module in ("cli.declared", "processes.serve"):
+    for module in ("cli.declared", "server.processes.serve"):
         import_module(f"skipmq.{module}")
 
 
@@ -140,7 +140,7 @@ def _certificate(settings: Settings) -> "Certificate | None":
     # Do not import cryptography without need.
     if not (settings.tls_certificate or settings.tls_key or settings.tls_client_ca):
         return None
-    from skipmq.processes import certificate  # noqa: PLC0415
+    from skipmq.server.processes import certificate  # noqa: PLC0415
 
     return certificate.read(settings)
 
@@ -159,7 +159,7 @@ def _serve(
     from skipmq import console  # noqa: PLC0415
     from skipmq.cli import declared  # noqa: PLC0415
     from skipmq.database import schema  # noqa: PLC0415
-    from skipmq.processes import serve  # noqa: PLC0415
+    from skipmq.server.processes import serve  # noqa: PLC0415
 
     schema.check(url)
     schema.check_partitions(url)

@@ -22,7 +22,7 @@ from skipmq.protocol import errors, limits
 from skipmq.protocol.call import Request, Response
 from skipmq.protocol.codec import encode_error
 from skipmq.server.answer import BODY_INCOMPLETE, BODY_TOO_LONG
-from skipmq.server.head import HEADERS, Head, ParsedHeaders, plain
+from skipmq.server.http.head import HEADERS, Head, ParsedHeaders, plain
 
 # The limit in bytes of the target, and of all headers or trailers; and the bytes that each header
 # counts in addition to its own.

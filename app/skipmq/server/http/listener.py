@@ -11,9 +11,9 @@ import ssl
 from collections.abc import Callable
 from functools import partial
 
-from skipmq.server.connection import ClientConnection, ConnectionOwner
-from skipmq.server.head import Head
-from skipmq.server.http import Route
+from skipmq.server.http.connection import ClientConnection, ConnectionOwner
+from skipmq.server.http.head import Head
+from skipmq.server.http.parser import Route
 from skipmq.telemetry.logs import log
 
 BACKLOG = 4096

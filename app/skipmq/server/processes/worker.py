@@ -20,13 +20,13 @@ import uvloop
 from skipmq.broker.node import Node, Runnable
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
-from skipmq.processes import certificate, systemd
-from skipmq.processes.certificate import StagedFiles, Watch
-from skipmq.processes.heartbeat import Heartbeat
-from skipmq.processes.janitor import Janitors
 from skipmq.protocol import errors
 from skipmq.server.answer import Broker
-from skipmq.server.door import Door
+from skipmq.server.http.door import Door
+from skipmq.server.processes import certificate, systemd
+from skipmq.server.processes.certificate import StagedFiles, Watch
+from skipmq.server.processes.heartbeat import Heartbeat
+from skipmq.server.processes.janitor import Janitors
 from skipmq.server.request_trace import tracing
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import Metrics, Published, Snapshot
@@ -157,7 +157,7 @@ class _Worker:
     def _make_broker(self, node: Node) -> Broker:
         if not self._work.controls:
             return Broker(node)
-        from skipmq.server.controls import ControlledBroker  # noqa: PLC0415 - only for tests.
+        from skipmq.server.ephemeral.controls import ControlledBroker  # noqa: PLC0415 - only for tests.
 
         return ControlledBroker(node, self._work.controls)
 

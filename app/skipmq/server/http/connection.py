@@ -16,8 +16,8 @@ from skipmq.protocol import errors
 from skipmq.protocol.call import Request, Response
 from skipmq.protocol.codec import encode_error
 from skipmq.server.answer import NODE_STOPS
-from skipmq.server.head import Head, encoded
-from skipmq.server.http import PendingBodies, Reader, Received, Route
+from skipmq.server.http.head import Head, encoded
+from skipmq.server.http.parser import PendingBodies, Reader, Received, Route
 from skipmq.telemetry.logs import log
 
 # Timeouts in seconds: of a head, between requests, and until the client closes its side too.

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from multiprocessing.context import ForkProcess
 from time import monotonic
 
-from skipmq.processes import certificate, systemd, worker
-from skipmq.processes.certificate import Watch
-from skipmq.processes.worker import STOP_SIGNALS, Work
+from skipmq.server.processes import certificate, systemd, worker
+from skipmq.server.processes.certificate import Watch
+from skipmq.server.processes.worker import STOP_SIGNALS, Work
 from skipmq.telemetry.logs import log
 
 TICK = 0.1

@@ -6,11 +6,11 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from skipmq.config.settings import Settings
-from skipmq.processes import systemd, worker
-from skipmq.processes.certificate import Certificate, CertificateError, Watch, stage
-from skipmq.processes.listening import ServeError, bound
-from skipmq.processes.supervisor import CrashLoopError, Supervisor
-from skipmq.processes.worker import Work
+from skipmq.server.processes import systemd, worker
+from skipmq.server.processes.certificate import Certificate, CertificateError, Watch, stage
+from skipmq.server.processes.listening import ServeError, bound
+from skipmq.server.processes.supervisor import CrashLoopError, Supervisor
+from skipmq.server.processes.worker import Work
 from skipmq.telemetry import metrics_folder
 from skipmq.telemetry.logs import log
 

@@ -22,13 +22,13 @@ import msgspec
 from skipmq.protocol import codec, errors, limits
 from skipmq.protocol.call import Request, Response
 from skipmq.protocol.uuids import new_uuid
+from skipmq.server import exposition
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker, is_page, redirect, refusal
-from skipmq.server.connection import ClientConnection
-from skipmq.server.head import Head
-from skipmq.server.http import PendingBodies, Refused, Route
-from skipmq.server.listener import PortListener
-from skipmq.telemetry import exposition
+from skipmq.server.http.connection import ClientConnection
+from skipmq.server.http.head import Head
+from skipmq.server.http.listener import PortListener
+from skipmq.server.http.parser import PendingBodies, Refused, Route
 from skipmq.telemetry.metrics import Published
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from skipmq import extras
 __all__ = ["DefaultSource"]
 
 if extras.has_server():
-    from skipmq.analytics.spark_format import SkipMQ as DefaultSource
+    from skipmq.analytics.spark.spark_format import SkipMQ as DefaultSource
 else:
     from pyspark.sql.datasource import DataSource
 

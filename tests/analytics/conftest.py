@@ -46,7 +46,7 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(spark_home: Path) -> Iterator["SparkSession"]:
     need("java")
-    from skipmq.analytics import session  # noqa: PLC0415 - only when a test asks for it.
+    from skipmq.analytics.spark import session  # noqa: PLC0415 - only when a test asks for it.
 
     # The JVM reads them when it starts, and those of commands do.
     os.environ["PYSPARK_SUBMIT_ARGS"] = SHORT_LIVED  # noqa: TID251

@@ -14,10 +14,11 @@ import pyarrow as pa
 from click.testing import CliRunner, Result
 from pyarrow import parquet
 
-from skipmq.analytics import bodies, delta, frames, queue_settings
-from skipmq.analytics.engines import duckdb
+from skipmq.analytics import delta, frames, queue_settings
 from skipmq.analytics.errors import AnalyticsError
-from skipmq.analytics.export import export
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.reports import bodies
+from skipmq.analytics.reports.engines import duckdb
 from skipmq.cli.groups import cli
 from skipmq.protocol.identity import QueueName
 from support import lakes

@@ -108,7 +108,8 @@ def test_wrong_url_of_the_readers_is_named_before_spark_is_started(
 def test_errors_of_spark_and_the_database_take_one_line(
     spark: "SparkSession", owner: Connection, tmp_path: Path
 ) -> None:
-    from skipmq.analytics import forget, frames, jdbc  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics import frames, jdbc  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.lake import forget  # noqa: PLC0415 - PySpark is an extra.
 
     def away() -> None:
         with jdbc.opened("postgresql://nobody@127.0.0.1:1/nothing") as source:

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics.export import export
+from skipmq.analytics.lake.export import export
 from support.analytics import settle
 from support.postgres import Connection
 

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import medallion
 from skipmq.analytics.postgres import counters
+from skipmq.analytics.spark import medallion
 from skipmq.database import session
 from skipmq.database.partitions import QUEUE_BITS
 from support.analytics import settle

@@ -14,8 +14,8 @@ from psycopg.conninfo import conninfo_to_dict
 from pyspark.sql import SparkSession
 
 import skipmq
-from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake.export import export
 from support.analytics import settle
 from support.postgres import Connection
 from support.programs import INSTALLED

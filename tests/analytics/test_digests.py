@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import frames, stored_rows, verify
+from skipmq.analytics import frames
 from skipmq.analytics.errors import LakeError
-from skipmq.analytics.export import COMPARED_EVERY, export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake import stored_rows, verify
+from skipmq.analytics.lake.export import COMPARED_EVERY, export
+from skipmq.analytics.lake.table_files import QueueDay
+from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import history
-from skipmq.analytics.table_files import QueueDay
 from skipmq.database import session
 from support.analytics import age, lake_rows, rows_of, settle, settle_copies
 from support.postgres import Connection, as_node
@@ -72,7 +73,7 @@ def test_digest_is_the_same_in_postgresql_spark_and_duckdb(
 def test_rows_that_are_not_the_database_s_are_not_committed(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
-    from skipmq.analytics import windows  # noqa: PLC0415
+    from skipmq.analytics.lake import windows  # noqa: PLC0415
 
     settle(owner, 10)
     with source.connect() as reader:

@@ -16,11 +16,11 @@ pytest.importorskip("sqlglot")
 import pyarrow as pa
 from sqlglot.errors import UnsupportedError
 
-from skipmq.analytics import delta, queue_settings, report, sources
-from skipmq.analytics.engines import duckdb
-from skipmq.analytics.engines.spark import SparkEngine
-from skipmq.analytics.period import LONGEST_LIFE, Period
-from skipmq.analytics.reports import definition, latency, message
+from skipmq.analytics import delta, queue_settings, sources
+from skipmq.analytics.reports import definition, latency, message, report
+from skipmq.analytics.reports.engines import duckdb
+from skipmq.analytics.reports.engines.spark import SparkEngine
+from skipmq.analytics.reports.period import LONGEST_LIFE, Period
 from support import lakes
 from support.settled import NOON, at_noon, frame, row
 

@@ -10,12 +10,13 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import forget, frames
+from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import LakeError
-from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake import forget
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import history
 from skipmq.database import session
 from support.analytics import Writers, age, lake_rows, promote, rows_of, settle

@@ -9,9 +9,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import export, forget, frames, reconcile, replay, snapshot
-from skipmq.analytics.forget import MessageCount
-from skipmq.analytics.lake import Lake
+from skipmq.analytics import frames, reconcile, replay, snapshot
+from skipmq.analytics.lake import export, forget
+from skipmq.analytics.lake.forget import MessageCount
+from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres.erasure import ConditionError
 from skipmq.protocol.identity import QueueName
 from support.postgres import Connection

@@ -14,9 +14,11 @@ from psycopg.conninfo import make_conninfo
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import export, jdbc, partitions, spark_errors
+from skipmq.analytics import jdbc, partitions
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.watch import watched
+from skipmq.analytics.lake import export
+from skipmq.analytics.lake.watch import watched
+from skipmq.analytics.spark import spark_errors
 from skipmq.database import embedded, session
 from support import trees
 from support.analytics import FACTS, all_rows, lake_rows, settle, settle_copies

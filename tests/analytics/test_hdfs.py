@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from skipmq.analytics import delta
 from skipmq.analytics.errors import ConflictError
-from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.tables import Lake
 from support import hdfs, trees
 from support.analytics import lake_rows, rows_of, settle
 from support.http import SKIPMQ, environment, eventually

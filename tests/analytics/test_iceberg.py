@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 import skipmq
-from skipmq.analytics.export import export
+from skipmq.analytics.lake.export import export
 from support.analytics import lake_rows, settle, written
 from support.postgres import Connection
 from support.programs import INSTALLED

@@ -13,11 +13,12 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, forget, frames
+from skipmq.analytics import delta, frames
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake import forget
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.tables import Lake
 from support.analytics import (
     FACTS,
     Writers,

@@ -9,10 +9,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, frames, spark_errors
-from skipmq.analytics.export import export
+from skipmq.analytics import delta, frames
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.spark import spark_errors
 from support.analytics import age, lake_rows, rows_of, settle, written
 from support.postgres import Connection
 

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from skipmq.analytics import delta, queue_settings
 from skipmq.analytics.delta import Table
 from skipmq.analytics.errors import LakeError
-from skipmq.analytics.export import export
+from skipmq.analytics.lake.export import export
 from skipmq.cli.analytics.errors import one_line_errors
 from support import lakes
 from support.analytics import settle

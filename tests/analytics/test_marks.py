@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("altair")
 pytest.importorskip("pyspark")
 
-from skipmq.analytics.page import marks
-from skipmq.analytics.page.marks import Times
+from skipmq.analytics.reports.page import marks
+from skipmq.analytics.reports.page.marks import Times
 from support.browser import Browser
 
 DAY = Times(0, 86_400_000, 1_800_000)
@@ -33,7 +33,7 @@ _DRAW = """const [specification, rows, low, high, done] = arguments;
 def drawn(browser: Browser) -> Drawn:
     """Give what draws rows by the page's Vega, as SVG."""
     browser.open("about:blank")
-    library = resources.files("skipmq.analytics.page").joinpath("vega.min.js")
+    library = resources.files("skipmq.analytics.reports.page").joinpath("vega.min.js")
     browser.run(library.read_text(encoding="utf-8"))
 
     def svg(specification: Any, rows: Any, low: float = 1, high: float = 1) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics.page import numbers
+from skipmq.analytics.reports.page import numbers
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ import duckdb
 import pyarrow as pa
 from pyarrow import parquet
 
-from skipmq.analytics import page, report
-from skipmq.analytics.engines.duckdb import DuckEngine
-from skipmq.analytics.page.findings import Finding, findings, folded
-from skipmq.analytics.page.numbers import count, duration
-from skipmq.analytics.period import Period
+from skipmq.analytics.reports import page, report
+from skipmq.analytics.reports.engines.duckdb import DuckEngine
+from skipmq.analytics.reports.page.findings import Finding, findings, folded
+from skipmq.analytics.reports.page.numbers import count, duration
+from skipmq.analytics.reports.period import Period
 from support import busy_day
 from support.settled import NOON
 

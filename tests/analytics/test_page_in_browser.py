@@ -12,10 +12,11 @@ pytest.importorskip("pyspark")
 pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
-from skipmq.analytics import delta, page, queue_settings, report
-from skipmq.analytics.engines import duckdb
-from skipmq.analytics.page.numbers import count, duration
-from skipmq.analytics.period import Period
+from skipmq.analytics import delta, queue_settings
+from skipmq.analytics.reports import page, report
+from skipmq.analytics.reports.engines import duckdb
+from skipmq.analytics.reports.page.numbers import count, duration
+from skipmq.analytics.reports.period import Period
 from support import lakes
 from support.browser import KEYS, SCHEMES, WIDTHS, Browser
 from support.http import eventually

@@ -16,23 +16,23 @@ import pyarrow as pa
 
 from skipmq.analytics import (
     delta,
-    forget,
     frames,
     notebook,
     partitions,
     queue_settings,
     reconcile,
     replay,
-    report,
     snapshot,
     sources,
 )
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.engines import duckdb
 from skipmq.analytics.errors import AnalyticsError
-from skipmq.analytics.export import export
-from skipmq.analytics.lake import Lake
-from skipmq.analytics.period import Period
+from skipmq.analytics.lake import forget
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.reports import report
+from skipmq.analytics.reports.engines import duckdb
+from skipmq.analytics.reports.period import Period
 from skipmq.protocol.identity import QueueName
 from support.analytics import FACTS, all_rows, lake_rows, rows_of, settle
 from support.clock import connect

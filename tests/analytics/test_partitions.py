@@ -13,11 +13,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import delta, frames, partitions, queue_settings, stored_rows, verify
+from skipmq.analytics import delta, frames, partitions, queue_settings
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import LakeError
-from skipmq.analytics.export import export
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake import stored_rows, verify
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import history
 from skipmq.database import embedded, session
 from support.analytics import SHORT_LIVED, Writers, age, all_rows, lake_rows, promote, settle

@@ -15,10 +15,11 @@ pytest.importorskip("pyspark")
 import pyspark
 
 import skipmq
-from skipmq.analytics import export, reports
+from skipmq.analytics import reports
 from skipmq.analytics.errors import AnalyticsError
-from skipmq.analytics.pipeline_erasure import Tables
-from skipmq.analytics.pipeline_run import exclusive, table
+from skipmq.analytics.lake import export
+from skipmq.analytics.spark.pipeline_erasure import Tables
+from skipmq.analytics.spark.pipeline_run import exclusive, table
 from skipmq.database import embedded
 from support import standby
 from support.analytics import FACTS, Writers, rows_of, settle

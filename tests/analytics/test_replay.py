@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 from skipmq.analytics import frames, replay
 from skipmq.analytics.errors import ReplayError
-from skipmq.analytics.export import export
+from skipmq.analytics.lake.export import export
 from skipmq.analytics.postgres import replays
 from skipmq.analytics.postgres.replays import Target
 from skipmq.protocol.identity import QueueName

@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics.period import Period
 from skipmq.analytics.reports import (
     backlog,
     comparison,
@@ -23,6 +22,7 @@ from skipmq.analytics.reports import (
     traffic,
     visibility,
 )
+from skipmq.analytics.reports.period import Period
 from skipmq.database import files
 from support.settled import NOON, at_noon, frame, row
 

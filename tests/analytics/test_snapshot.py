@@ -14,9 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import frames, snapshot, sources
-from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.period import LONGEST_LIFE
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.reports.period import LONGEST_LIFE
 from support.analytics import settle
 from support.http import eventually
 from support.postgres import Connection

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from skipmq.analytics.socket_proxy import proxied
+from skipmq.analytics.spark.socket_proxy import proxied
 from skipmq.database import embedded
 from support.http import eventually
 

@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics import export, frames, jdbc
+from skipmq.analytics import frames, jdbc
+from skipmq.analytics.lake import export
 from skipmq.database import embedded, session
 from support.analytics import all_rows, lake_rows, rows_of, settle
 from support.clock import connect

@@ -14,7 +14,7 @@ from pyspark.sql.streaming import StreamingQuery
 from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.stream import Access, BatchReader
+from skipmq.analytics.spark.stream import Access, BatchReader
 from skipmq.database import embedded
 from support import standby
 from support.analytics import FACTS, Writers, age, rows_of, settle

@@ -6,8 +6,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake.export import export
 from support import trino
 from support.analytics import lake_rows, settle, written
 from support.postgres import Connection

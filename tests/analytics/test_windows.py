@@ -3,11 +3,12 @@
 from itertools import pairwise
 from typing import Any
 
-from skipmq.analytics import jdbc, windows
+from skipmq.analytics import jdbc
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake import windows
+from skipmq.analytics.lake.windows import QueryPlan, Size, count, divide, reach
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import Server
-from skipmq.analytics.windows import QueryPlan, Size, count, divide, reach
 from support.analytics import age, settle, settle_copies
 from support.http import eventually
 from support.postgres import Connection

@@ -31,7 +31,7 @@ create trigger hold before insert on skipmq.staged_message
 PATIENCE = 300
 DRIVER = """
 import sys
-from skipmq.analytics import session
+from skipmq.analytics.spark import session
 from skipmq.config.settings import Settings
 url, place = sys.argv[1:]
 spark = session.start(Settings(spark_master="local[1]"))

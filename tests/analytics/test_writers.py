@@ -9,11 +9,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import forget, frames, windows
+from skipmq.analytics import frames
 from skipmq.analytics.errors import ConflictError
-from skipmq.analytics.export import export
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake import forget, windows
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import history
 from support.analytics import lake_rows, rows_of, settle
 from support.postgres import Connection

@@ -1,7 +1,7 @@
 """A server that reads a request of HTTP and answers a constant: what the door's parts alone cost.
 
 The parser, the loop and the transport are those of a node (server/http/parser.py,
-server/http/connection.py). """
+server/http/connection.py)."""
 
 import asyncio
 import sys

@@ -23,7 +23,8 @@ FACTS = ["id", "xid", "message_id", "outcome"]
 # Spark itself looks for a server that answers: nothing else asks one before.
 COUNT = """
 from skipmq import config
-from skipmq.analytics import jdbc, session
+from skipmq.analytics import jdbc
+from skipmq.analytics.spark import session
 settings = config.load().settings
 with jdbc.opened(settings.analytics_url) as source:
     spark = session.start(settings)

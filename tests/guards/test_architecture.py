@@ -25,9 +25,9 @@ SQL_FOLDERS = ("analytics/postgres", "broker", "database", "server/ephemeral")
 SQL_MODULES = ("client/statements.py", "django/statements.py")
 # And those with SQL of DuckDB's or DataFusion's, on files.
 FILE_MODULES = (
-    "analytics/engines/duckdb.py",
+    "analytics/reports/engines/duckdb.py",
     "analytics/queue_settings.py",
-    "analytics/stored_rows.py",
+    "analytics/lake/stored_rows.py",
 )
 # How a statement begins, or what only a statement has.
 STATEMENT = re.compile(

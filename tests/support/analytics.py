@@ -100,8 +100,8 @@ def lake_rows(spark: "SparkSession", place: str) -> list[tuple[Any, ...]]:
 
 def written(spark: "SparkSession", source: "Source", owner: Connection, place: str) -> None:
     """Make a lake of 48 rows by all that may happen to one: exports, a compaction, an erasure."""
-    from skipmq.analytics.export import export  # noqa: PLC0415 - PySpark is an extra.
-    from skipmq.analytics.lake import Lake  # noqa: PLC0415
+    from skipmq.analytics.lake.export import export  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.lake.tables import Lake  # noqa: PLC0415
 
     settle(owner, 20, HistoryMode="full")
     export(spark, source, place, compact=False)

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from skipmq.analytics import delta, queue_settings
 from skipmq.analytics.delta import Table
-from skipmq.analytics.table_files import Written
+from skipmq.analytics.lake.table_files import Written
 from support.settled import NOON, at_noon
 
 _WITHIN = (int(NOON.timestamp()) * 1_000_000, int(at_noon(90_000).timestamp()) * 1_000_000)

@@ -23,12 +23,12 @@ from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from skipmq.analytics import table_keys
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.digest import MODULUS
 from skipmq.analytics.errors import ConflictError, LakeError
-from skipmq.analytics.table_files import File, QueueDay, Written, digests_of, remove_action
-from skipmq.analytics.windows import Window
+from skipmq.analytics.lake import table_keys
+from skipmq.analytics.lake.digest import MODULUS
+from skipmq.analytics.lake.table_files import File, QueueDay, Written, digests_of, remove_action
+from skipmq.analytics.lake.windows import Window
 from skipmq.database.partitions import QUEUE_BITS
 
 # The table of a lake.

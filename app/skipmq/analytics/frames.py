@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_type
 
-from skipmq.analytics import bodies, jdbc, windows
+from skipmq.analytics import jdbc
 from skipmq.analytics.columns import HISTORY, PARTITION, VIEW
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
-from skipmq.analytics.period import day_bounds, settled_before
+from skipmq.analytics.lake import windows
+from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.reports import bodies
+from skipmq.analytics.reports.period import day_bounds, settled_before
 
 # A column while it is computed.
 _READ = "read body"

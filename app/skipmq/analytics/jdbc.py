@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from pyspark.sql import DataFrame, SparkSession
 
 from skipmq.analytics.postgres import history
-from skipmq.analytics.socket_proxy import proxied
+from skipmq.analytics.spark.socket_proxy import proxied
 from skipmq.database import pins, session
 from skipmq.database.session import Session
 

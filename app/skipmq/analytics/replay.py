@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from skipmq.analytics.errors import ReplayError
-from skipmq.analytics.outgoing import chunks
 from skipmq.analytics.postgres import replays
 from skipmq.analytics.postgres.replays import Staged, State, Target
+from skipmq.analytics.spark.outgoing import chunks
 from skipmq.database.session import Session
 from skipmq.protocol import limits
 from skipmq.protocol.identity import QueueName

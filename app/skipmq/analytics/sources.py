@@ -12,8 +12,8 @@ from pyspark.sql import functions as fn
 from skipmq.analytics import frames, jdbc, snapshot
 from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.period import day_bounds
 from skipmq.analytics.postgres import history
+from skipmq.analytics.reports.period import day_bounds
 from skipmq.analytics.snapshot import Snapshot
 
 

@@ -5,13 +5,8 @@ from skipmq.config.environment import (
     ConfigError,
     Configuration,
     about,
-    java_home,
     load,
-    prepare_spark,
-    prepare_spark_connect,
     service_manager,
-    spark_client,
-    submitted,
 )
 
 __all__ = [
@@ -19,11 +14,6 @@ __all__ = [
     "ConfigError",
     "Configuration",
     "about",
-    "java_home",
     "load",
-    "prepare_spark",
-    "prepare_spark_connect",
     "service_manager",
-    "spark_client",
-    "submitted",
 ]

@@ -10,7 +10,8 @@
 from pyspark.sql import functions as fn
 
 from skipmq import config
-from skipmq.analytics import frames, reports, session
+from skipmq.analytics import frames, reports
+from skipmq.analytics.spark import session
 
 settings = config.load().settings
 spark = session.start(settings, "explore")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from skipmq.analytics.period import day_bounds
 from skipmq.analytics.postgres import history
+from skipmq.analytics.reports.period import day_bounds
 from skipmq.database.session import Session
 
 # Periods are kept for seven days; the first of them may be incomplete.

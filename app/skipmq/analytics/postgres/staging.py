@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from skipmq.analytics.outgoing import Outgoing
+from skipmq.analytics.spark.outgoing import Outgoing
 from skipmq.database.session import Session
 from skipmq.protocol.identity import QueueName
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from skipmq.analytics.period import HOUR, Period
+from skipmq.analytics.reports.period import HOUR, Period
 
 QUEUE = ("account", "region", "queue")
 # What identifies a message, and its first receive, which no report needs.

@@ -128,7 +128,7 @@ def _recommendations(
 ) -> tuple[ReportInput, Sequence[Mapping[str, Any]]]:
     """Return the report's input, and its rows that recommend another timeout."""
     with opened(settings, selection, engine) as source:
-        from skipmq.analytics import report  # noqa: PLC0415 - an extra.
+        from skipmq.analytics.reports import report  # noqa: PLC0415 - an extra.
 
         with (
             out.status("reporting"),

@@ -52,7 +52,7 @@ def bodies_command(
     path = lake_path(settings, lake)
     check_duckdb(path)
     from skipmq.analytics import delta, queue_settings  # noqa: PLC0415 - PySpark is an extra.
-    from skipmq.analytics.engines import duckdb  # noqa: PLC0415
+    from skipmq.analytics.reports.engines import duckdb  # noqa: PLC0415
 
     table = delta.open_(delta.url_of(path))
     name = place.full_name(queue, settings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from skipmq import config
+from skipmq.analytics.spark import environment
 from skipmq.cli.analytics.errors import DUCKDB, check_packages
 from skipmq.cli.analytics.options import check_queues, report_period
 from skipmq.cli.analytics.sources import lake_table, spark_and_source
@@ -18,8 +18,8 @@ from skipmq.config.settings import Settings
 
 if TYPE_CHECKING:
     from skipmq.analytics.delta import Table
-    from skipmq.analytics.engines import Engine
-    from skipmq.analytics.period import Period
+    from skipmq.analytics.reports.engines import Engine
+    from skipmq.analytics.reports.period import Period
 
 # The limit on rows for DuckDB if it is not requested: 5,000,000 rows took it 1.1 GiB.
 MAXIMUM_ROWS = 10_000_000
@@ -68,11 +68,11 @@ def opened(
     """
     lake = selection.lake
     is_local = lake is not None and _is_local(lake)
-    has_cluster = not settings.spark_master.startswith("local") or config.submitted()
+    has_cluster = not settings.spark_master.startswith("local") or environment.submitted()
     if engine == "duckdb" or (engine == "auto" and is_local and not has_cluster):
         check_duckdb(lake)
         from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
-        from skipmq.analytics.period import settled_before  # noqa: PLC0415
+        from skipmq.analytics.reports.period import settled_before  # noqa: PLC0415
 
         assert lake is not None
         table = delta.open_(delta.url_of(lake))
@@ -108,7 +108,7 @@ def _with_duckdb(
     table: "Table", period: "Period", queues: Sequence[str], begin: datetime, rows: int
 ) -> Iterator[ReportInput]:
     from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
-    from skipmq.analytics.engines import duckdb  # noqa: PLC0415
+    from skipmq.analytics.reports.engines import duckdb  # noqa: PLC0415
 
     with duckdb.opened() as engine:
         history = engine.history(table, begin, queues, as_of=period.until)
@@ -122,7 +122,7 @@ def _with_duckdb(
 def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInput]:
     with spark_and_source(settings, selection.lake) as (spark, source):
         from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
-        from skipmq.analytics.engines.spark import SparkEngine  # noqa: PLC0415
+        from skipmq.analytics.reports.engines.spark import SparkEngine  # noqa: PLC0415
 
         table = lake_table(spark, selection.lake)
         check_queues(source, table, selection.queues)

@@ -13,9 +13,9 @@ from typing import Any
 
 import click
 
-from skipmq import config
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.postgres.erasure import ConditionError
+from skipmq.analytics.spark import environment
 
 _MINIMUM_JAVA, _MINIMUM_SPARK = 17, (4, 2)
 _COLOUR, _BRANCH = re.compile(r"\x1b\[\d*m"), re.compile(r"\n\s*↳")
@@ -45,7 +45,7 @@ def check_spark(master: str, *others: tuple[str, str]) -> None:
     check_packages(*others)
     if master.startswith("sc:"):
         return
-    home = config.java_home()
+    home = environment.java_home()
     program = Path(home) / "bin" / "java" if home else which("java")
     try:
         completed = subprocess.run(
@@ -99,6 +99,6 @@ def _explain(error: Exception) -> str | None:
         return None
     if type(error).__name__ in {"DeltaError", "TableNotFoundError", "SchemaMismatchError"}:
         return f"the lake failed: {str(error).strip().splitlines()[0]}"
-    from skipmq.analytics import spark_errors  # noqa: PLC0415 - as above.
+    from skipmq.analytics.spark import spark_errors  # noqa: PLC0415 - as above.
 
     return spark_errors.explain(error)

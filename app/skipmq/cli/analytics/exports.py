@@ -19,7 +19,7 @@ from skipmq.cli.output import err, out
 from skipmq.database import session
 
 if TYPE_CHECKING:
-    from skipmq.analytics.export import Summary
+    from skipmq.analytics.lake.export import Summary
 
 
 @click.command("export")
@@ -39,7 +39,8 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
     settings = configuration().settings
     path = lake_path(settings, lake)
     with spark_and_database(settings) as (spark, source, url):
-        from skipmq.analytics import export, partitions  # noqa: PLC0415 - as above.
+        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
+        from skipmq.analytics.lake import export  # noqa: PLC0415 - as above.
 
         writers = partitions.urls(url)
         if len(writers) != len(source.databases):
@@ -129,7 +130,8 @@ def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: 
     code is 1 if a partition is unavailable, of which messages may be missing.
     """
     with spark_and_database(configuration().settings) as (spark, source, _):
-        from skipmq.analytics import partitions, sink  # noqa: PLC0415 - as above.
+        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
+        from skipmq.analytics.spark import sink  # noqa: PLC0415 - as above.
 
         options = {
             "url": source.url,

@@ -17,7 +17,7 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.output import out
 
 if TYPE_CHECKING:
-    from skipmq.analytics.verify import Discrepancy
+    from skipmq.analytics.lake.verify import Discrepancy
 
 _DAMAGED = 1
 
@@ -41,7 +41,8 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
     if repair and not (settings.database_url or settings.analytics_url):
         raise click.UsageError("--repair needs the database: set SKIPMQ_DATABASE_URL")
     check_spark(settings.spark_master, DUCKDB)
-    from skipmq.analytics import delta, partitions, verify  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics import delta, partitions  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.lake import verify  # noqa: PLC0415 - PySpark is an extra.
 
     with ExitStack() as stack:
         source = None

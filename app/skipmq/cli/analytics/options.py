@@ -11,7 +11,7 @@ from skipmq.analytics.postgres import history
 if TYPE_CHECKING:
     from skipmq.analytics.delta import Table
     from skipmq.analytics.jdbc import Source
-    from skipmq.analytics.period import Period
+    from skipmq.analytics.reports.period import Period
 
 _DAY = timedelta(days=1)
 _TIME = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M"])
@@ -62,7 +62,7 @@ def report_period(
     until: datetime | None,
 ) -> "Period":
     """Return the period to report on; raise click.UsageError if it ends before it begins."""
-    from skipmq.analytics.period import Period  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.reports.period import Period  # noqa: PLC0415 - PySpark is an extra.
 
     end = utc(until) or (_lake_end(table) if table else now(source))
     begin = utc(since) or end - _DAY

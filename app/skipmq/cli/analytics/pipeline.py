@@ -34,7 +34,7 @@ def pipeline_command(*, output: Path, refresh: bool) -> None:
     """
     settings = configuration().settings
     check_spark(settings.spark_master, _YAML, _GRPC)
-    from skipmq.analytics import pipeline_run  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.spark import pipeline_run  # noqa: PLC0415 - PySpark is an extra.
 
     with (
         readable_database(settings) as (url, _),

@@ -45,8 +45,8 @@ from skipmq.telemetry.terminal import visible
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from skipmq.analytics.forget import MessageCount
     from skipmq.analytics.jdbc import Source
+    from skipmq.analytics.lake.forget import MessageCount
 
 _COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
 # Matching messages remain.
@@ -82,7 +82,7 @@ def report_command(
     selection = Selection(lake, since, until, queues)
     settings = configuration().settings
     with opened(settings, selection, engine) as source:
-        from skipmq.analytics import page, report  # noqa: PLC0415
+        from skipmq.analytics.reports import page, report  # noqa: PLC0415
 
         tables = {}
         with (
@@ -287,9 +287,9 @@ def forget_command(
         spark_and_database(settings) as (spark, _, _),
         _write_sessions(settings, as_owner=True) as writers,
     ):
-        from skipmq.analytics import forget  # noqa: PLC0415
-        from skipmq.analytics.lake import Lake  # noqa: PLC0415
-        from skipmq.analytics.pipeline_erasure import Tables  # noqa: PLC0415
+        from skipmq.analytics.lake import forget  # noqa: PLC0415
+        from skipmq.analytics.lake.tables import Lake  # noqa: PLC0415
+        from skipmq.analytics.spark.pipeline_erasure import Tables  # noqa: PLC0415
 
         lake_ = Lake.find(spark, path) if path else None
         tables_ = Tables(spark, tables) if tables else None

@@ -33,7 +33,7 @@ def spark_started(
     further settings of Spark demand.
     """
     check_spark(settings.spark_master)
-    from skipmq.analytics import session as spark_session  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.spark import session as spark_session  # noqa: PLC0415 - PySpark is an extra.
 
     if (active := spark_session.active()) is not None:
         if configuration:
@@ -99,7 +99,7 @@ def spark_and_watched_database(
     Raises like `spark_and_database`, and session.Unavailable if a database freezes meanwhile.
     """
     with spark_and_database(settings) as (spark, source, _):
-        from skipmq.analytics.watch import watched  # noqa: PLC0415 - as above.
+        from skipmq.analytics.lake.watch import watched  # noqa: PLC0415 - as above.
 
         with watched(spark, source):
             yield spark, source
@@ -164,6 +164,6 @@ def lake_path(settings: Settings, option: str | None) -> str:
 
 def lake_table(spark: "SparkSession", lake: str | None) -> "Table | None":
     """Return the table of a lake that Spark reads; raise LakeError if there is no lake."""
-    from skipmq.analytics.lake import Lake  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.lake.tables import Lake  # noqa: PLC0415 - PySpark is an extra.
 
     return Lake.open(spark, lake).table if lake else None

@@ -3,7 +3,7 @@
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 
-from skipmq.analytics import medallion
+from skipmq.analytics.spark import medallion
 
 
 @dp.table

@@ -4,7 +4,7 @@ from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
 
 from skipmq.analytics import reports
-from skipmq.analytics.period import HOUR
+from skipmq.analytics.reports.period import HOUR
 
 _HOURLY = {"step": reports.micros(HOUR)}
 

@@ -33,8 +33,9 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from skipmq.analytics import partitions, windows
+from skipmq.analytics import partitions
 from skipmq.analytics.columns import CONTENT, HISTORY, VIEW
+from skipmq.analytics.lake import windows
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import Server
 from skipmq.database import session

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from skipmq.analytics import reports
-from skipmq.analytics.engines import Parameter
+from skipmq.analytics.reports.engines import Parameter
 
 
 class SparkEngine:

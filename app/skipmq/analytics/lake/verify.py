@@ -9,13 +9,14 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, digest, frames, stored_rows
+from skipmq.analytics import delta, frames
 from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake import digest, stored_rows
+from skipmq.analytics.lake.table_files import File, QueueDay
+from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
-from skipmq.analytics.table_files import File, QueueDay
-from skipmq.analytics.watch import watched
 
 # Files checked in parallel: an object store takes some 50 ms for each.
 _THREADS = 16

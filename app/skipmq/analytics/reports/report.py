@@ -9,10 +9,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyarrow import csv, parquet
 
-from skipmq.analytics import page
-from skipmq.analytics.engines import Engine, Parameter, Relation
-from skipmq.analytics.period import Period
-from skipmq.analytics.reports import backlog_parameters, comparison_parameters, micros
+from skipmq.analytics.reports import backlog_parameters, comparison_parameters, micros, page
+from skipmq.analytics.reports.engines import Engine, Parameter, Relation
+from skipmq.analytics.reports.period import Period
 
 Compute: TypeAlias = Callable[[], pa.Table]
 

@@ -5,7 +5,7 @@ The first partition has the names of a single database, which may become one.
 
 from collections.abc import Mapping
 
-from skipmq.analytics.table_files import QueueDay
+from skipmq.analytics.lake.table_files import QueueDay
 
 # The application ID of the transaction whose version is the first xid that is not in the table, and
 # the key of our data in commits.

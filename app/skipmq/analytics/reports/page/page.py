@@ -13,11 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from skipmq import release
-from skipmq.analytics.page import charts, findings, numbers
-from skipmq.analytics.page.findings import Finding, Tables
-from skipmq.analytics.page.numbers import count, duration, percent, size
-from skipmq.analytics.page.report_data import ReportData, busiest, named
-from skipmq.analytics.page.sections import Section, body, sections
+from skipmq.analytics.reports.page import charts, findings, numbers
+from skipmq.analytics.reports.page.findings import Finding, Tables
+from skipmq.analytics.reports.page.numbers import count, duration, percent, size
+from skipmq.analytics.reports.page.report_data import ReportData, busiest, named
+from skipmq.analytics.reports.page.sections import Section, body, sections
 
 # Maximum number of table rows of all queues, and of a queue; the CSV and Parquet files have all.
 _MAXIMUM_ROWS, _MAXIMUM_QUEUE_ROWS = 60, 50
@@ -64,7 +64,7 @@ def report_findings(data: ReportData) -> list[Finding]:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("skipmq.analytics", "page"),
+        loader=PackageLoader("skipmq.analytics.reports", "page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from skipmq.analytics.page.findings import Row
-from skipmq.analytics.page.numbers import count, duration, figures, moment, percent
-from skipmq.analytics.period import Period
+from skipmq.analytics.reports.page.findings import Row
+from skipmq.analytics.reports.page.numbers import count, duration, figures, moment, percent
+from skipmq.analytics.reports.period import Period
 
 _UP, _DOWN = "\u25b2", "\u25bc"
 # From this ratio on a change is a multiple instead of a percentage, and from the second one on

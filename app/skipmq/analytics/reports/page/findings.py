@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from skipmq.analytics.page import waits
-from skipmq.analytics.page.numbers import count, duration, figures, moment, percent, rate
-from skipmq.analytics.period import Period
+from skipmq.analytics.reports.page import waits
+from skipmq.analytics.reports.page.numbers import count, duration, figures, moment, percent, rate
+from skipmq.analytics.reports.period import Period
 
 Row: TypeAlias = Mapping[str, Any]
 Tables: TypeAlias = Mapping[str, Sequence[Row]]

@@ -11,14 +11,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import jdbc, partitions, queue_settings, stored_rows, verify, windows
+from skipmq.analytics import jdbc, partitions, queue_settings
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import Lake
+from skipmq.analytics.lake import stored_rows, verify, windows
+from skipmq.analytics.lake.table_files import QueueDay
+from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import RecordedDay, Server
-from skipmq.analytics.table_files import QueueDay
-from skipmq.analytics.watch import watched
 from skipmq.database import session
 from skipmq.database.session import Session
 from skipmq.telemetry.logs import log

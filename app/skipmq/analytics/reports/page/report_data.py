@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from skipmq.analytics.page.findings import Row, Tables
-from skipmq.analytics.period import Period
 from skipmq.analytics.reports import QUEUE
+from skipmq.analytics.reports.page.findings import Row, Tables
+from skipmq.analytics.reports.period import Period
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from skipmq.analytics import storage
-from skipmq.analytics.spark_format import SkipMQ
+from skipmq.analytics.lake import storage
+from skipmq.analytics.spark.spark_format import SkipMQ
 
 CHECKPOINT = "_checkpoint"
 

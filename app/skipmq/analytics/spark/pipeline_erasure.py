@@ -18,7 +18,7 @@ from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.pipeline_run import exclusive, table
+from skipmq.analytics.spark.pipeline_run import exclusive, table
 
 # What identifies a message in a queue.
 _KEY = ["id", "queue_id"]

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from skipmq.analytics.period import Period
+from skipmq.analytics.reports.period import Period
 
 # A wait above this number of seconds, and a backlog above the arrivals of this time, is reported.
 LIMIT_SECONDS = 60

@@ -17,11 +17,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from skipmq.analytics import outgoing
 from skipmq.analytics.errors import SendError
-from skipmq.analytics.outgoing import Outgoing, Part, Task, Way
 from skipmq.analytics.postgres.staging import Batch
-from skipmq.analytics.wire import Endpoint
+from skipmq.analytics.spark import outgoing
+from skipmq.analytics.spark.outgoing import Outgoing, Part, Task, Way
+from skipmq.analytics.spark.wire import Endpoint
 from skipmq.database import session
 from skipmq.database.session import Session
 from skipmq.protocol import limits

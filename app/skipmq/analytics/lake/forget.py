@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
 
-from skipmq.analytics.lake import Lake
-from skipmq.analytics.pipeline_erasure import Tables
+from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import erasure
+from skipmq.analytics.spark.pipeline_erasure import Tables
 from skipmq.database.session import Session
 
 # Messages erased in one transaction.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from deltalake.transaction import AddAction, RemoveAction
 
-from skipmq.analytics.digest import MODULUS
+from skipmq.analytics.lake.digest import MODULUS
 
 
 class QueueDay(NamedTuple):

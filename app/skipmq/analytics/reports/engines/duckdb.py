@@ -14,12 +14,13 @@ import sqlglot
 from duckdb.func import FunctionNullHandling, PythonUDFType
 from sqlglot import exp
 
-from skipmq.analytics import bodies, queue_settings, reports
+from skipmq.analytics import queue_settings, reports
 from skipmq.analytics.columns import HISTORY, PARTITION
 from skipmq.analytics.delta import SCHEMA, Table
-from skipmq.analytics.engines import Parameter, json_schema
 from skipmq.analytics.errors import AnalyticsError, LakeError
-from skipmq.analytics.period import settled_before
+from skipmq.analytics.reports import bodies
+from skipmq.analytics.reports.engines import Parameter, json_schema
+from skipmq.analytics.reports.period import settled_before
 from skipmq.protocol.identity import QueueName
 
 # Functions of Spark that sqlglot does not translate.

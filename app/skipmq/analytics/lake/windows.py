@@ -10,10 +10,10 @@ from datetime import date, datetime
 from itertools import pairwise
 from typing import NamedTuple
 
-from skipmq.analytics import digest
-from skipmq.analytics.period import day_bounds
+from skipmq.analytics.lake import digest
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import Part, Server
+from skipmq.analytics.reports.period import day_bounds
 from skipmq.database.session import Session
 
 

@@ -7,9 +7,10 @@ import duckdb
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from skipmq.analytics import delta, digest
+from skipmq.analytics import delta
 from skipmq.analytics.delta import Table
-from skipmq.analytics.table_files import File, QueueDay
+from skipmq.analytics.lake import digest
+from skipmq.analytics.lake.table_files import File, QueueDay
 
 # Queues and days read in parallel, each with one thread of DuckDB's.
 _THREADS = 4

@@ -10,8 +10,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.stream import Access, BatchReader, StreamReader
-from skipmq.analytics.writer import BatchWriter, StreamWriter
+from skipmq.analytics.spark.stream import Access, BatchReader, StreamReader
+from skipmq.analytics.spark.writer import BatchWriter, StreamWriter
 
 
 class SkipMQ(DataSource):

@@ -20,12 +20,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
-from skipmq.analytics import delta, digest, storage, stored_rows
+from skipmq.analytics import delta
 from skipmq.analytics.columns import HISTORY, PARTITION
 from skipmq.analytics.delta import PARTITIONS, Table
 from skipmq.analytics.errors import ConflictError, LakeError
-from skipmq.analytics.table_files import File, QueueDay, Written
-from skipmq.analytics.windows import Window
+from skipmq.analytics.lake import digest, storage, stored_rows
+from skipmq.analytics.lake.table_files import File, QueueDay, Written
+from skipmq.analytics.lake.windows import Window
 from skipmq.database.partitions import QUEUE_BITS
 
 # Prefix of the folders of a commit's files.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from skipmq.analytics.page import marks
-from skipmq.analytics.page.findings import Row
-from skipmq.analytics.page.numbers import count, duration, percent, spelled, time
-from skipmq.analytics.period import Period
+from skipmq.analytics.reports.page import marks
+from skipmq.analytics.reports.page.findings import Row
+from skipmq.analytics.reports.page.numbers import count, duration, percent, spelled, time
+from skipmq.analytics.reports.period import Period
 
 Rows: TypeAlias = Mapping[str, Sequence[Row]]
 Legend: TypeAlias = Sequence[tuple[str, str]]

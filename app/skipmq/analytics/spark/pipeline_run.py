@@ -16,8 +16,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from skipmq import config
 from skipmq.analytics.errors import AnalyticsError
+from skipmq.analytics.spark import environment
 
 _PROJECT = Path(__file__).with_name("pipeline")
 _STORAGE = "file:///var/lib/skipmq/pipeline"
@@ -38,7 +38,7 @@ def configuration(output: Path) -> dict[str, str]:
 
     It serves Spark Connect on the loopback, to clients with the token of this process.
     """
-    config.prepare_spark_connect()
+    environment.prepare_spark_connect()
     place = output.absolute()
     return {
         "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
@@ -80,7 +80,7 @@ def run(
                 *(sys.executable, "-m", "pyspark.pipelines.cli", "run", "--spec", str(spec)),
                 *(["--full-refresh-all"] if refresh else []),
             ],
-            env=config.spark_client(_served(spark), url),
+            env=environment.spark_client(_served(spark), url),
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
         ) as client:  # fmt: skip
             assert client.stdout is not None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from skipmq import config
+from skipmq.analytics.spark import environment
 from skipmq.config.settings import Settings
 
 # The JDBC driver from Maven, unless Debian's package libpostgresql-jdbc-java is installed.
@@ -34,7 +34,7 @@ def start(
     `configuration` has further settings of Spark. Under `spark-submit` its command line determines
     the master and the driver.
     """
-    config.prepare_spark(settings.spark_master)
+    environment.prepare_spark(settings.spark_master)
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")
@@ -43,7 +43,7 @@ def start(
         # Accept bodies with duplicate keys; the last value counts.
         .config("spark.sql.variant.allowDuplicateKeys", "true")
     )
-    if not config.submitted():
+    if not environment.submitted():
         builder = (
             builder.master(_with_retries(settings.spark_master))
             .config(

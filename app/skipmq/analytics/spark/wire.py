@@ -12,9 +12,9 @@ from time import sleep
 from typing import Any
 from uuid import UUID, uuid5
 
-from skipmq.analytics import outgoing
 from skipmq.analytics.errors import SendError
-from skipmq.analytics.outgoing import Outgoing, Part, Task
+from skipmq.analytics.spark import outgoing
+from skipmq.analytics.spark.outgoing import Outgoing, Part, Task
 from skipmq.client.errors import ClientError
 from skipmq.client.http import Caller, RefusedError, UnavailableError
 from skipmq.client.signing import Key

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from markupsafe import Markup, escape
 
-from skipmq.analytics.page import charts, comparison, numbers
-from skipmq.analytics.page.charts import Chart
-from skipmq.analytics.page.findings import Row, Tables
-from skipmq.analytics.page.numbers import count, duration, percent, size
-from skipmq.analytics.page.report_data import ReportData
+from skipmq.analytics.reports.page import charts, comparison, numbers
+from skipmq.analytics.reports.page.charts import Chart
+from skipmq.analytics.reports.page.findings import Row, Tables
+from skipmq.analytics.reports.page.numbers import count, duration, percent, size
+from skipmq.analytics.reports.page.report_data import ReportData
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Spark: its session, its format `skipmq`, streams, sinks and the pipeline."""

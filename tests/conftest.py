@@ -42,7 +42,17 @@ APART = {
 # What takes longest begins first, so that no worker is left alone with it.
 FIRST = (
     *("analytics", "cluster", "deploy", "docs", "django", "testing", "clients", "client"),
-    *("server", "http", "migration", "console", "concurrency", "imports", "partitions", "alerts"),
+    *(
+        "server",
+        "cli",
+        "http",
+        "migration",
+        "console",
+        "concurrency",
+        "config",
+        "partitions",
+        "alerts",
+    ),
 )
 # A file system in memory, and how much is free where there is plenty.
 MEMORY = Path("/dev/shm")

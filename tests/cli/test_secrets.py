@@ -64,7 +64,6 @@ UNREACHABLE = {
     "mode": "postgresql://user:{}@127.0.0.1:1/db?sslmode=some",
 }
 
-
 # What starts other programs, which write to the terminal too, or configures the whole process.
 IN_A_PROCESS = {"analytics", "doctor", "psql", "serve", "work"}
 

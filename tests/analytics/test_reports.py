@@ -382,7 +382,7 @@ def test_every_report_has_nothing_to_say_of_nothing(spark: "SparkSession") -> No
 
 
 def test_noisy_tenants_are_those_that_the_database_marks() -> None:
-    rule = (files.folder("sql") / "functions" / "mark_noisy.sql").read_text()
+    rule = (files.folder("sql") / "functions" / "janitor" / "mark_noisy.sql").read_text()
     noisy = "in_flight_share > 0.1 and messages >= 30 and groups >= 10 as noisy"
 
     assert "c.own >= 30 and c.own > c.total * 0.1" in rule

@@ -82,7 +82,7 @@ def test_every_action_of_ours_has_a_section_with_its_parameters() -> None:
 
 
 def test_every_function_for_applications_and_administrators_exists() -> None:
-    functions = {file.stem for file in (files.folder("sql") / "functions").glob("*.sql")}
+    functions = {file.stem for file in files.functions()}
     named = set(re.findall(r"^\| `(\w+)\(", text("sql"), re.MULTILINE))
 
     assert {"send_message", "create_queue", "replication"} <= named <= functions

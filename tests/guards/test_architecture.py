@@ -17,7 +17,7 @@ from support.tree import tracked
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 APP = ROOT / "app" / "skipmq"
-FUNCTIONS = sorted((files.folder("sql") / "functions").glob("*.sql"))
+FUNCTIONS = files.functions()
 CONTRACT = ["-- Does:", "-- Called by:", "-- Locks, in order:", "-- Raises:", "-- Relies on index:"]
 # The packages that may hold SQL.
 SQL_FOLDERS = ("analytics/postgres", "broker", "database", "server/ephemeral")

@@ -6,8 +6,16 @@ from collections import Counter
 from skipmq.database import files
 
 SQL = files.folder("sql")
-FUNCTIONS = {file.stem: file.read_text() for file in (SQL / "functions").glob("*.sql")}
-GROUPS = ("Applications", "Nodes", "Routers", "The janitor", "Commands", "Inner")
+FUNCTIONS = {file.stem: file.read_text() for file in files.functions()}
+# The groups, and the folders of their functions.
+FOLDERS = {
+    "Applications": "application",
+    "Nodes": "node",
+    "Routers": "node",
+    "The janitor": "janitor",
+    "Commands": "operator",
+    "Inner": "internal",
+}
 
 
 def on_the_map() -> dict[str, list[str]]:
@@ -33,8 +41,14 @@ def test_each_function_is_on_the_map_once() -> None:
     found = on_the_map()
     counts = Counter(name for names in found.values() for name in names)
 
-    assert tuple(found) == GROUPS
+    assert tuple(found) == tuple(FOLDERS)
     assert counts == dict.fromkeys(FUNCTIONS, 1)
+
+
+def test_each_function_is_in_the_folder_of_its_group() -> None:
+    expected = {name: FOLDERS[group] for group, names in on_the_map().items() for name in names}
+
+    assert {file.stem: file.parent.name for file in files.functions()} == expected
 
 
 def test_groups_are_those_of_the_rights_and_of_the_contracts() -> None:

@@ -45,7 +45,7 @@ def test_functions_that_are_replaced_lose_their_settings_until_the_next_migratio
         installed = settings(owner)
         well = by_doctor(url)
         for name in names:
-            text = (files.folder("sql") / "functions" / f"{name}.sql").read_text()
+            text = next(f for f in files.functions() if f.stem == name).read_text()
             owner.execute(
                 text.replace("\ncreate function", "\ncreate or replace function").encode()
             )

@@ -28,7 +28,7 @@ def test_router_has_the_functions_that_nodes_may_call_with_their_signatures(
         where p.pronamespace = 'skipmq'::regnamespace
           and has_function_privilege('skipmq_node', p.oid, 'execute')
     """
-    contracts = {file.stem: file.read_text() for file in (SQL / "functions").glob("*.sql")}
+    contracts = {file.stem: file.read_text() for file in files.functions()}
     with psycopg.connect(two.urls[0]) as connection:
         there = set(connection.execute(signature).fetchall())
 

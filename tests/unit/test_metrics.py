@@ -26,7 +26,7 @@ SOURCES = [
     if file.name != "metrics.py"
 ]
 # What the janitor finds there has the names that the database gives it.
-DATABASE = (ROOT / "sql/functions/database_statistics.sql").read_text()
+DATABASE = (ROOT / "sql/functions/janitor/database_statistics.sql").read_text()
 
 
 def test_every_name_in_the_code_is_one_of_a_metric() -> None:

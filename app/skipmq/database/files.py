@@ -4,7 +4,16 @@ from pathlib import Path
 
 from skipmq.database.folders import folder
 
-__all__ = ["first_migration", "folder", "missing", "planner", "roles", "sql_in_order", "surplus"]
+__all__ = [
+    "first_migration",
+    "folder",
+    "functions",
+    "missing",
+    "planner",
+    "roles",
+    "sql_in_order",
+    "surplus",
+]
 
 
 def sql_in_order() -> list[Path]:
@@ -12,12 +21,17 @@ def sql_in_order() -> list[Path]:
     sql = folder("sql")
     return [
         *sorted((sql / "schema").glob("*.sql")),
-        *sorted((sql / "functions").glob("*.sql")),
+        *functions(),
         planner(),
         *sorted((sql / "views").glob("*.sql")),
         sql / "partitions.sql",
         roles(),
     ]
+
+
+def functions() -> list[Path]:
+    """Return the SQL files of functions by name: they are in folders by who calls them."""
+    return sorted((folder("sql") / "functions").rglob("*.sql"), key=lambda file: file.name)
 
 
 def first_migration() -> str:

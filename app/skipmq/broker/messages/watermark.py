@@ -3,7 +3,8 @@
 Deleted messages leave dead entries at the head of the index, which every claim would scan while an
 old snapshot keeps them. Two bounds avoid that. Below the *low watermark* no message is or ever will
 be visible: all transactions that had an id when a time was read have ended, all others write later
-times (sql/functions/low_watermark.sql), and no message was found below it. The *scan start*, where
+times (sql/functions/node/low_watermark.sql), and no message was found below it. The *scan start*,
+where
 the last claim ended, is not proved: a late commit or a rollback may leave messages below it. So a
 claim that finds too few messages scans again from the watermark, and every SWEEP_SECONDS a claim
 starts there. A message is delayed by that time at most, and only while others keep the queue full.

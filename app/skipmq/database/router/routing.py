@@ -107,7 +107,7 @@ def signatures(url: str) -> dict[str, Signature]:
 
 def functions(known: dict[str, Signature]) -> Iterator[str]:
     """Yield the SQL of each generated function."""
-    for file in sorted((files.folder("sql") / "functions").glob("*.sql")):
+    for file in files.functions():
         with suppress(InnerFunction):
             how = routed(file)
             if how != HAND_WRITTEN and not how.startswith(NOT_ROUTED):

@@ -1,18 +1,12 @@
-"""Connections outside the pool, for LISTEN and NOTIFY."""
+"""A connection outside the pool, for LISTEN and NOTIFY."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Self
 
 import psycopg
 
 from skipmq.database.availability import Availability
-from skipmq.telemetry.logs import log
-
-if TYPE_CHECKING:
-    from skipmq.database.pool import Pool
-
-_RETRY_SECONDS = 1.0
 
 
 class Session:
@@ -62,43 +56,3 @@ class Session:
     async def close(self) -> None:
         """Close the session."""
         await self._connection.close()
-
-
-async def listen(
-    databases: AsyncIterator["Pool"],
-    channel: str,
-    notify: Callable[[str | None], None],
-    application_name: str = "",
-) -> None:
-    """Listen on a connection of its own to each database until cancelled.
-
-    Calls `notify` with the payload of each notification, and with None when a connection begins to
-    listen, also after it broke: earlier notifications are lost.
-    """
-
-    async def run(database: "Pool") -> None:
-        while True:
-            try:
-                await _listen(await database.session(application_name), channel, notify)
-            except psycopg.Error as error:
-                text = " ".join(str(error).split())
-                log.warning("listener disconnected", channel=channel, error=text)
-                await asyncio.sleep(_RETRY_SECONDS)
-            except Exception:
-                log.exception("listener failed", channel=channel)
-                await asyncio.sleep(_RETRY_SECONDS)
-
-    async with asyncio.TaskGroup() as group:
-        async for database in databases:
-            group.create_task(run(database))
-
-
-async def _listen(session: Session, channel: str, notify: Callable[[str | None], None]) -> None:
-    try:
-        await session.execute(f"listen {channel}")
-        notify(None)
-        while session.is_current:
-            async for payload in session.notifications(seconds=1):
-                notify(payload)
-    finally:
-        await session.close()

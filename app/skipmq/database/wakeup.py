@@ -1,11 +1,17 @@
-"""Tasks that run at intervals or when woken."""
+"""Tasks that run at intervals, when woken or when notified."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
+import psycopg
+
+from skipmq.database.listener import Session
+from skipmq.database.pool import Pool
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+
+_RETRY_SECONDS = 1.0
 
 
 class Wakeup:
@@ -48,3 +54,43 @@ async def every(
             pass
         except Exception:
             log.exception(failure, **fields)
+
+
+async def listen(
+    databases: AsyncIterator[Pool],
+    channel: str,
+    notify: Callable[[str | None], None],
+    application_name: str = "",
+) -> None:
+    """Listen on a connection of its own to each database until cancelled.
+
+    Calls `notify` with the payload of each notification, and with None when a connection begins to
+    listen, also after it broke: earlier notifications are lost.
+    """
+
+    async def run(database: Pool) -> None:
+        while True:
+            try:
+                await _listen(await database.session(application_name), channel, notify)
+            except psycopg.Error as error:
+                text = " ".join(str(error).split())
+                log.warning("listener disconnected", channel=channel, error=text)
+                await asyncio.sleep(_RETRY_SECONDS)
+            except Exception:
+                log.exception("listener failed", channel=channel)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+    async with asyncio.TaskGroup() as group:
+        async for database in databases:
+            group.create_task(run(database))
+
+
+async def _listen(session: Session, channel: str, notify: Callable[[str | None], None]) -> None:
+    try:
+        await session.execute(f"listen {channel}")
+        notify(None)
+        while session.is_current:
+            async for payload in session.notifications(seconds=1):
+                notify(payload)
+    finally:
+        await session.close()

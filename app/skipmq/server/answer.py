@@ -64,6 +64,10 @@ def refusal(method: str, version: str, hosts: int) -> errors.SqsError | None:
     return None
 
 
+class ConnectionDropped(Exception):  # noqa: N818 - nothing is wrong.
+    """A request is not answered, and its connection ends at once: a fault that a test injects."""
+
+
 class Origin(msgspec.Struct, frozen=True, gc=False):
     """Where a request is from: the client's address, and the scheme and host that it used.
 

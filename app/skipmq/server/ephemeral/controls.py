@@ -18,9 +18,8 @@ from skipmq.broker.node import Node
 from skipmq.protocol import codec, errors, requests
 from skipmq.protocol.call import Call, Request, Response
 from skipmq.protocol.identity import Identity
-from skipmq.server.answer import Broker
+from skipmq.server.answer import Broker, ConnectionDropped
 from skipmq.server.ephemeral.owner import Ephemeral
-from skipmq.server.http.connection import ConnectionDropped
 
 _PREFIX = "SkipMQTest."
 # The bounds of what a test may ask for: how far the clock is ahead, and how late an answer is, in

@@ -15,7 +15,7 @@ from skipmq.broker.messages.budget import LARGE_BYTES, Budget
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request, Response
 from skipmq.protocol.codec import encode_error
-from skipmq.server.answer import NODE_STOPS
+from skipmq.server.answer import NODE_STOPS, ConnectionDropped
 from skipmq.server.http.head import Head, encoded
 from skipmq.server.http.parser import PendingBodies, Reader, Received, Route
 from skipmq.telemetry.logs import log
@@ -30,10 +30,6 @@ ANSWER_BYTES, ANSWER_SECONDS = 262_144, 20.0
 PIPELINED_BYTES = 65_536
 # The pieces in which an answer is passed to TLS.
 PIECE_BYTES = 65_536
-
-
-class ConnectionDropped(Exception):  # noqa: N818 - nothing is wrong.
-    """A request is not answered, and its connection ends at once: a fault that a test injects."""
 
 
 class ConnectionOwner(Protocol):

@@ -17,9 +17,8 @@ from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, Upkeep, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.errors import DatabaseError
-from skipmq.database.listener import listen
 from skipmq.database.partitions import Database
-from skipmq.database.wakeup import Wakeup, every
+from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import GAUGES

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable
 
 from skipmq.broker.messages.waiters.notifier import CHANGED, CHANNEL, KEYS, SENT, WAITING, Notifier
 from skipmq.broker.messages.waiters.registry import Waiters
-from skipmq.database.listener import listen
 from skipmq.database.pool import Pool
+from skipmq.database.wakeup import listen
 
 # The waiters to wake on a notification, which has no number of messages; a waiter that finds some
 # wakes the next.

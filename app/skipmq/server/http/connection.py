@@ -12,9 +12,8 @@ from math import inf
 from typing import Protocol
 
 from skipmq.broker.messages.budget import LARGE_BYTES, Budget
-from skipmq.protocol import errors
+from skipmq.protocol import codec, errors
 from skipmq.protocol.call import Request, Response
-from skipmq.protocol.codec import encode_error
 from skipmq.server.answer import NODE_STOPS
 from skipmq.server.http.head import Head, encoded
 from skipmq.server.http.parser import PendingBodies, Reader, Received, Route
@@ -285,14 +284,14 @@ class ClientConnection(asyncio.Protocol):
             if route.refused is None:
                 response = await route.answer(request)
             else:
-                response = encode_error(request, route.refused)
+                response = codec.encode_error(request, route.refused)
         except ConnectionDropped:
             if not self._is_ending:
                 self._transport.abort()
             return
         except Exception:
             log.exception("request failed", request_id=request.request_id)
-            response = encode_error(request, errors.InternalFailure())
+            response = codec.encode_error(request, errors.InternalFailure())
         finally:
             if received.counted:
                 self._release(received)

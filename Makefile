@@ -79,8 +79,8 @@ test-wsgi: $(VENV)/.dev ## Run what differs behind a WSGI server
 
 # Once, and not in each worker at the same time, or in each process of those that write no bytecode.
 compiled: $(VENV)/.dev
-	@$(BIN)/python -m compileall -q app/skipmq deploy
-	@$(BIN)/pytest --collect-only -q >/dev/null
+	@mkdir -p .cache && $(BIN)/python -m compileall -q app/skipmq deploy
+	@$(BIN)/pytest --collect-only -q >.cache/collected || { cat .cache/collected; exit 1; }
 
 coverage: ## Run all tests that the gate runs, and print which code and branches they reach
 	@$(SET_UP)

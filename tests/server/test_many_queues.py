@@ -340,3 +340,33 @@ async def test_duplicates_of_fifo_queues_have_the_first_answer(
 
         assert [mixed[0], mixed[2], mixed[3]] == first
         assert bodies(await receive(node, *queues)) == [["a"], ["a", "b"], ["a"]]
+
+
+async def test_queue_that_takes_long_after_its_messages_is_served_apart(
+    database: str, owner: Connection
+) -> None:
+    async with node_of(as_node(database)) as node:
+        queues = await queues_of(node, owner, ["a.fifo", "b.fifo", "c.fifo"])
+        slow = queues[1]
+        await receive(node, *queues)
+        await send(node, *[(queue, "x") for queue in queues])
+        await send(node, (slow, "old"), group="h")
+        owner.execute(
+            "update skipmq.message set enqueued_at = now() - interval '30 days' where body = 'old'"
+        )
+        owner.execute(
+            "create function take_long() returns trigger language plpgsql as"
+            " 'begin perform pg_sleep(0.2); return old; end'"
+        )
+        owner.execute(
+            "create trigger long before delete on skipmq.message for each row"
+            " execute function take_long()"
+        )
+        counts = [calls(node, "receive-fifo")]
+        found = await receive(node, *queues)
+        for received in ([], queues, [queues[0], queues[2]]):
+            await receive(node, *received)
+            counts.append(calls(node, "receive-fifo"))
+
+    assert bodies(found) == [["x"]] * 3
+    assert [after - before for before, after in pairwise(counts)] == [1, 2, 1]

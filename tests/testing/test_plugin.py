@@ -221,7 +221,8 @@ def test_run_that_asks_for_nothing_imports_nothing(tests: Path, variables: dict[
         [sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=True
     )
 
-    assert done.stdout.split() == ["skipmq", "skipmq.testing", "skipmq.testing.plugin"]
+    modules = ["skipmq", "skipmq.release", "skipmq.testing", "skipmq.testing.plugin"]
+    assert done.stdout.split() == modules
     (tests / "test_nothing.py").write_text(
         "import sys\ndef test_nothing():\n"
         "    assert 'skipmq.testing.plugin' in sys.modules\n"

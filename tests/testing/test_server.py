@@ -321,6 +321,7 @@ def test_process_of_tests_imports_no_server() -> None:
     assert {m for m in ours.split() if not m.startswith("skipmq.testing")} == {
         "skipmq",
         "skipmq.extras",
+        "skipmq.release",
     }
     assert others == "set()"
 

@@ -30,6 +30,7 @@ from skipmq.database import monitor
 from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.monitor import Monitor
 from skipmq.database.partitions import Database
+from skipmq.database.pool import CONNECTION_WAIT
 from skipmq.database.replication import Replication
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Node:
         self.database = Database(
             database_url,
             size=settings.connections,
+            connection_wait=max(CONNECTION_WAIT, 2 * settings.database_deadline),
             seconds=settings.database_deadline,
             observer=self.observer,
             application_name=f"skipmq {self.process}",

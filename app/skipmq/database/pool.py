@@ -33,8 +33,8 @@ _TABLE_LOCK = Statement(
     "select session, extract(epoch from clock_timestamp() - began)::float8 from skipmq.table_lock()"
 )
 _TRIES = 3
-# Seconds that a statement waits for a connection: twice SKIPMQ_DATABASE_DEADLINE, after which one
-# whose statement hangs is closed.
+# Seconds that a statement waits for a connection at least: a node's waits twice as long as
+# SKIPMQ_DATABASE_DEADLINE, after which one whose statement hangs is closed.
 CONNECTION_WAIT = 10.0
 # Messages for max_connections, reserved connections, and the limits of a database or role
 # (PostgreSQL's src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).

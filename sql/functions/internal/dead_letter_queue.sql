@@ -1,6 +1,7 @@
 -- Does: returns the current generation of a queue's dead-letter queue; null when it has none, when that was deleted, or
 --   when it is the queue itself.
--- Called by: receive_messages, claim_fifo_messages, dead_letter_message.
+-- Called by: receive_messages, claim_fifo_messages, dead_letter_message, delete_fifo_messages,
+--   delete_from_fifo_queues.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_id, queue_pkey.

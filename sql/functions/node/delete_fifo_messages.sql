@@ -1,11 +1,12 @@
 -- Does: deletes messages of a FIFO queue that are still in flight with the receive given by p_receive_counts, and writes a
 --   history row for each. Returns an outcome for each, by its place in the arrays: deleted, missing (settled before, or
---   purged), expired (visible again, received again, or in a dead-letter queue) or held (unchanged, since another
+--   purged), expired (visible again, received again, or in the dead-letter queue) or held (unchanged, since another
 --   transaction has locked the group and p_waits is false).
 -- Called by: the DeleteMessage and DeleteMessageBatch actions; SQL users.
 -- Locks, in order: group rows by number, message rows.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
--- Relies on index: message_pkey, queue_id, and those of lock_groups, settle and refresh_groups.
+-- Relies on index: message_pkey, queue_id, and those of dead_letter_queue, lock_groups, settle and
+--   refresh_groups.
 -- Routed: to the partition of p_queue_id.
 --
 -- p_message_ids: see delete_messages.
@@ -36,8 +37,7 @@ begin
       when m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
       when m.found or exists (
         select from skipmq.message d
-        join skipmq.queue q on q.queue_id = d.queue_id
-        where d.id = u.id and d.message_id = u.message_id and d.queue_id <> p_queue_id and d.dead_letter_source is not null
+        where d.queue_id = skipmq.dead_letter_queue(p_queue_id) and d.id = u.id and d.message_id = u.message_id
       ) then 'expired'
       -- Settled, or purged and not cleared yet.
       else 'missing'

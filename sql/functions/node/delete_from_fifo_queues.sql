@@ -3,7 +3,7 @@
 -- Called by: the DeleteMessage and DeleteMessageBatch actions, when requests for several queues run together.
 -- Locks, in order: group rows in any order, skipping locked ones; message rows.
 -- Raises: nothing.
--- Relies on index: message_pkey, queue_id, message_group_pkey, and those of settle and refresh_groups_of_queues.
+-- Relies on index: message_pkey, queue_id, message_group_pkey, and those of dead_letter_queue, settle and refresh_groups_of_queues.
 -- Routed: not: nodes run it on the partition of the queues.
 create function skipmq.delete_from_fifo_queues(
   p_queue_ids bigint[], p_ids bigint[], p_receive_counts integer[], p_message_ids uuid[], p_commit text
@@ -42,8 +42,7 @@ begin
       when m.receive_count = u.receive_count and m.visible_at > v_now then 'deleted'
       when m.found or exists (
         select from skipmq.message d
-        join skipmq.queue q on q.queue_id = d.queue_id
-        where d.id = u.id and d.message_id = u.message_id and d.queue_id <> u.queue_id and d.dead_letter_source is not null
+        where d.queue_id = skipmq.dead_letter_queue(u.queue_id) and d.id = u.id and d.message_id = u.message_id
       ) then 'expired'
       else 'missing'
     end as outcome

@@ -1,7 +1,8 @@
 -- Does: claims messages of several FIFO queues in one statement, for each share as claim_fifo_messages does: a share is a queue, a
 --   visibility timeout (null: the queue's), and receives with the limits up to its p_ends. A receive without messages gets one row
 --   without an id, as there; its received_at is null when the queue's generation does not exist, or is that of a standard queue.
---   A queue may have several shares.
+--   A queue may have several shares. One with messages that then took long has such a row, too, with the
+--   share negated: received_at shows when its turn came.
 -- Called by: the ReceiveMessage action, when requests for several queues run together.
 -- Locks, in order: group rows, skipping locked ones; message rows; those of claim_fifo_messages, share by share.
 -- Raises: nothing.
@@ -136,10 +137,12 @@ begin
       end loop;
     else
       return query
-      select r.*, v_share
+      select r.*, case
+        when r.id is null and v_left[v_first + r.place - 1] < p_limits[v_first + r.place - 1] then -v_share else v_share end
       from skipmq.claim_fifo_messages(
         p_queue_ids[v_share], v_left[v_first:p_ends[v_share]], p_visibility_timeouts[v_share], p_commit) r
-      where r.id is not null or v_left[v_first + r.place - 1] = p_limits[v_first + r.place - 1];
+      where r.id is not null or v_left[v_first + r.place - 1] = p_limits[v_first + r.place - 1]
+        or skipmq.clock() - r.received_at > interval '50 ms';
     end if;
     v_first := p_ends[v_share] + 1;
   end loop;

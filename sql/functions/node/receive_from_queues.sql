@@ -1,6 +1,7 @@
 -- Does: claims messages of several standard queues in one statement, for each place in the arrays as receive_messages does: up
 --   to its limit, with its timeout and bounds. A place without a message gets one row without an id, as there; its
 --   received_at is null when the queue's generation does not exist, or is that of a FIFO queue. A queue may have several places.
+--   A place with messages that then took long has such a row, too, with the place negated: received_at shows when its turn came.
 -- Called by: the ReceiveMessage action, when requests for several queues run together.
 -- Locks, in order: message rows, skipping locked ones; those of receive_messages, queue by queue.
 -- Raises: nothing.
@@ -84,11 +85,11 @@ begin
     end if;
     v_held_from := case when v_place = 1 then 1 else p_held_ends[v_place - 1] + 1 end;
     return query
-    select v_place, r.*
+    select case when r.id is null and v_found[v_place] > 0 then -v_place else v_place end, r.*
     from skipmq.receive_messages(
       p_queue_ids[v_place], p_limits[v_place] - v_found[v_place], p_visibility_timeouts[v_place], p_commit,
       p_low_watermarks[v_place], p_scan_starts[v_place], p_within, p_held[v_held_from:p_held_ends[v_place]],
       p_held_lows[v_held_from:p_held_ends[v_place]], p_received_lows[v_place]) r
-    where r.id is not null or v_found[v_place] = 0;
+    where r.id is not null or v_found[v_place] = 0 or skipmq.clock() - r.received_at > interval '50 ms';
   end loop;
 end $$;

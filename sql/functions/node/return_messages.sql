@@ -25,8 +25,8 @@ begin
   with returned as (
     update skipmq.message m set
       -- As refresh_groups reads it: the queue's delay is added to a FIFO message that was never received.
-      visible_at = v_now - case when m.group_no is null then interval '0' else (
-        select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id) end,
+      visible_at = v_now - coalesce(case when m.group_no is not null then (
+        select make_interval(secs => q.delay_seconds) from skipmq.queue q where q.queue_id = p_queue_id) end, interval '0'),
       receive_base = m.receive_base + 1,
       first_received_at = case when m.receive_count > m.receive_base + 1 then m.first_received_at end
     from (

@@ -257,10 +257,14 @@ class Messages(ABC):
         found: list[Rows] = [rows]
         if len(shares) > 1:
             found = [[] for _ in shares]
+            turns: dict[int, int] = {}
             for row in rows:
-                found[row[-1] - 1].append(row[:-1])
+                if (share := row[-1]) > 0:
+                    found[share - 1].append(row[:-1])
+                else:  # It has messages, and took long after those.
+                    turns[-share - 1] = row[2]
             if (took := monotonic() - began) > OVERTAKEN_AFTER:
-                self._set_long_apart(shares, found, took)
+                self._set_long_apart(shares, found, turns, took)
         if rows[-1][statements.BODY] is None:
             return [self._given(*each) for each in zip(shares, found, strict=True)]
         return found
@@ -272,18 +276,23 @@ class Messages(ABC):
         self._give_back(share.queue_id, receipts)
         return rows
 
-    def _set_long_apart(self, shares: Sequence[Share], found: list[Rows], took: float) -> None:
-        """Serve queues apart whose claims took long, by the times at which they last began."""
-        began = [
-            (rows[-1][2] / 1_000_000, share.queue_id)
-            for share, rows in zip(shares, found, strict=True)
-            if rows and rows[-1][2] is not None
-        ]
-        began.sort()
-        ended = [began for began, _ in began[1:]] + [began[0][0] + took] if began else []
-        for (start, queue_id), end in zip(began, ended, strict=True):
-            if end - start > OVERTAKEN_AFTER:
-                self._receives.set_apart(queue_id, end - start)
+    def _set_long_apart(
+        self, shares: Sequence[Share], found: list[Rows], turns: dict[int, int], took: float
+    ) -> None:
+        """Serve queues apart whose claims took long, by the times at which their turns came.
+
+        Those that are claimed for together have one time, and none of them is served apart.
+        """
+        began: dict[float, list[int]] = {}
+        for place, (share, rows) in enumerate(zip(shares, found, strict=True)):
+            if rows and rows[-1][2] is not None:
+                at = (turns.get(place) or rows[-1][2]) / 1_000_000
+                began.setdefault(at, []).append(share.queue_id)
+        starts = sorted(began)
+        ends = [*starts[1:], starts[0] + took] if starts else []
+        for start, end in zip(starts, ends, strict=True):
+            if end - start > OVERTAKEN_AFTER and len(began[start]) == 1:
+                self._receives.set_apart(began[start][0], end - start)
 
     def _reception(self, queue_id: int, rows: Rows) -> Reception:
         """Return the reception in the rows of a claim; hold its bytes, and remember their size."""

@@ -12,6 +12,7 @@ from rich.text import Text
 from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import out
 from skipmq.cli.source import Source, open_source
+from skipmq.protocol import errors
 from skipmq.protocol.limits import PEEKED
 from skipmq.telemetry.terminal import visible
 
@@ -34,8 +35,11 @@ def queue_tail(*, name: str, as_json: bool) -> None:
         click.echo(visible(f"following {name}; Ctrl-C stops"), err=True)
         try:
             while True:
-                for message in arrivals.new():
-                    _print(message, as_json=as_json)
+                try:
+                    for message in arrivals.new():
+                        _print(message, as_json=as_json)
+                except errors.ServiceUnavailable as error:
+                    click.echo(visible(f"{error.message} Trying again."), err=True)
                 sleep(_POLL_INTERVAL)
         except KeyboardInterrupt:
             return

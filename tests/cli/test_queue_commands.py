@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from support import commands
@@ -217,6 +218,28 @@ def test_tail_shows_each_new_message_once_and_receives_none(url: str, name: str)
     peeked = json.loads(run(url, "peek", name, "--json"))
     counts = [message["attributes"]["approximate_receive_count"] for message in peeked]
     assert sorted(counts) == [0, 0, 0, 0, 1]
+
+
+def test_tail_goes_on_when_the_database_is_available_again(
+    embedded_databases: Databases, url: str
+) -> None:
+    name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
+    run(url, "create", "orders")
+    with (
+        following(environment({"database_url": url}), "orders", "--json") as tail,
+        psycopg.connect(embedded_databases.server.url, autocommit=True) as admin,
+    ):
+        assert tail.stdout is not None
+        assert tail.stderr is not None
+        admin.execute(f"alter database {name} allow_connections false")
+        admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)
+        )
+        assert any("Trying again." in line for line in tail.stderr)
+        admin.execute(f"alter database {name} allow_connections true")
+        run(url, "send", "orders", "tea")
+
+        assert json.loads(tail.stdout.readline())["body"] == "tea"
 
 
 def test_tail_shows_dead_letters_that_arrive(url: str) -> None:

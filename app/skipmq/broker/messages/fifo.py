@@ -17,6 +17,7 @@ from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMes
 from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
     HELD,
+    MOVED,
     SYNC_COMMIT,
     Deletes,
     Durable,
@@ -34,8 +35,6 @@ from skipmq.protocol import errors
 Item = TypeVar("Item")
 # The longest wait for a group, and the first and longest pause between two tries, in seconds.
 _LONGEST_WAIT, _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 0.001, 0.1
-# The outcome for a message whose queue was purged or deleted.
-_MOVED = "moved"
 
 
 class FifoMessages(Messages):
@@ -178,7 +177,7 @@ class FifoMessages(Messages):
         tenant = self._tenant(requests)
         rows = await self._commit(tenant, mode, statement, parameters, deadline)
         return [
-            errors.QueueMoved() if _MOVED in each else each
+            errors.QueueMoved() if MOVED in each else each
             for each in statements.split([row[0] for row in rows], receipts)
         ]
 

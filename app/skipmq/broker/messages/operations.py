@@ -60,6 +60,8 @@ Changes: TypeAlias = tuple[int, Sequence[Change]]
 TRANSACTION_MESSAGES = 500
 # The outcome for a message, or a group, that another transaction has locked.
 HELD = "held"
+# The outcome for a message whose queue was purged or deleted.
+MOVED = "moved"
 Outcome: TypeAlias = Reception | errors.SqsError
 # Seconds that queues wait for a transaction of another one that waits for no disk, and a claim that
 # takes as long is served apart.

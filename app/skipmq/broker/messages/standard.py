@@ -12,6 +12,7 @@ from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMes
 from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
     HELD,
+    MOVED,
     OVERTAKEN_AFTER,
     SYNC_COMMIT,
     Deletes,
@@ -43,8 +44,6 @@ _SENT_WITHIN = 90
 _LOOKAHEAD = 1
 # The longest claim next to a damaged page, which takes a subtransaction for each message.
 _READABLE = 100
-# The outcome for a message whose queue was purged or deleted.
-_MOVED = "moved"
 
 
 class StandardMessages(Messages):
@@ -260,9 +259,9 @@ class StandardMessages(Messages):
             return [["deleted"] * len(each) for each in receipts]
         outcomes = ["deleted"] * len(queues)
         for place in left:
-            outcomes[abs(place) - 1] = HELD if place > 0 else _MOVED
+            outcomes[abs(place) - 1] = HELD if place > 0 else MOVED
         return [
-            errors.QueueMoved() if _MOVED in each else errors.Locked() if HELD in each else each
+            errors.QueueMoved() if MOVED in each else errors.Locked() if HELD in each else each
             for each in statements.split(outcomes, receipts)
         ]
 

@@ -312,17 +312,19 @@ class LocalCluster:
         return health.servers_missing(self.layout, scope, self._replication)
 
     def _migrate(self) -> None:
-        done = subprocess.run(
-            [*_CHILD, *self._skipmq, "migrate"],
-            env={**own_environment(), "SKIPMQ_DATABASE_URL": self.owner_url},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise ClusterError(
-                f"the schema could not be created: {done.stdout}{done.stderr}".strip()
+        command = [*_CHILD, *self._skipmq, "migrate"]
+        variables = {**own_environment(), "SKIPMQ_DATABASE_URL": self.owner_url}
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            done = subprocess.run(
+                command, env=variables, capture_output=True, text=True, check=False
             )
+            if not done.returncode:
+                return
+            text = f"{done.stdout}{done.stderr}".strip()
+            # A primary is running before Patroni has created the database there.
+            if "does not exist" not in text or time.monotonic() > deadline:
+                raise ClusterError(f"the schema could not be created: {text}")
 
     def _make_parts(self) -> list[parts.Part]:
         recipes = self._recipes

@@ -8,13 +8,19 @@ the attributes of SQS.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core import checks
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.db.utils import ConnectionDoesNotExist
+from django.utils.module_loading import module_has_submodule
+
+from skipmq.django import connection
 
 # The tag of the system check.
 TAG = "skipmq"
+# The module of an app that has its consumers.
+CONSUMERS = "consumers"
 _TYPES = {"DATABASE": str, "MANAGED": bool, "QUEUES": dict}
 
 
@@ -60,7 +66,7 @@ def check(**_: Any) -> Sequence[Any]:
         for name, value in queues().items()
         if not isinstance(value, dict)
     ]
-    return found + _database_problems(database())
+    return found + (_database_problems(database()) or _models_elsewhere(database()))
 
 
 def _database_problems(alias: str) -> list[Any]:
@@ -74,6 +80,24 @@ def _database_problems(alias: str) -> list[Any]:
         text = f"SKIPMQ is in the database {alias!r} of {vendor}, and needs PostgreSQL."
         return [_error(text, hint, 2)]
     return []
+
+
+def _models_elsewhere(alias: str) -> list[Any]:
+    """Return a warning for each app that has consumers and models, in two databases."""
+    found = []
+    for config in apps.get_app_configs():
+        if not module_has_submodule(config.module, CONSUMERS):
+            continue
+        models = (router.db_for_write(each) for each in config.get_models())
+        for other in sorted({each for each in models if not connection.is_same(each, alias)}):
+            text = (
+                f"The consumers of {config.label!r} receive from the database {alias!r}, and models"
+                f" of it are in {other!r}: atomic(context) holds only what is in {alias!r}, and"
+                f" what a handler writes in {other!r} it writes again when a message comes again."
+            )
+            hint = "Have SKIPMQ in the database of the models, or let handlers know what they did."
+            found.append(checks.Warning(text, hint=hint, id="skipmq.W001"))
+    return found
 
 
 def _given() -> Any:

@@ -21,6 +21,8 @@ from skipmq.django import connection
 TAG = "skipmq"
 # The module of an app that has its consumers.
 CONSUMERS = "consumers"
+# The app with the backend of Django's tasks.
+TASKS = "skipmq.django.tasks"
 _TYPES = {"DATABASE": str, "MANAGED": bool, "QUEUES": dict}
 
 
@@ -35,13 +37,22 @@ def is_managed() -> bool:
 
 
 def queues() -> Mapping[str, Mapping[str, Any]]:
-    """Return the attributes of the queues that the project declares, by name."""
-    found: Mapping[str, Mapping[str, Any]] = _given().get("QUEUES", {})
-    return found
+    """Return the attributes of the queues that the project declares, by name; of its tasks, too."""
+    backends = getattr(settings, "TASKS", {}).values()
+    own = (each for each in backends if str(each.get("BACKEND")).startswith(f"{TASKS}."))
+    found: dict[str, Mapping[str, Any]] = {
+        name: {} for each in own for name in each.get("QUEUES", ["default"])
+    }
+    return {**found, **_given().get("QUEUES", {})}
 
 
 def check(**_: Any) -> Sequence[Any]:
-    """Return what is wrong with the setting, for Django's system checks."""
+    """Return what is wrong with the setting, and what to be warned of, for Django's checks."""
+    return errors() or _models_elsewhere(database())
+
+
+def errors() -> Sequence[Any]:
+    """Return what is wrong with the setting."""
     given = _given()
     if not isinstance(given, dict):
         return [_error("SKIPMQ is no dict.", 'Write SKIPMQ = {"DATABASE": "default"}.', 1)]
@@ -66,7 +77,7 @@ def check(**_: Any) -> Sequence[Any]:
         for name, value in queues().items()
         if not isinstance(value, dict)
     ]
-    return found + (_database_problems(database()) or _models_elsewhere(database()))
+    return found + _database_problems(database())
 
 
 def _database_problems(alias: str) -> list[Any]:
@@ -86,7 +97,8 @@ def _models_elsewhere(alias: str) -> list[Any]:
     """Return a warning for each app that has consumers and models, in two databases."""
     found = []
     for config in apps.get_app_configs():
-        if not module_has_submodule(config.module, CONSUMERS):
+        # The app of tasks has its rows in the broker's database, whatever routers say.
+        if config.name == TASKS or not module_has_submodule(config.module, CONSUMERS):
             continue
         models = (router.db_for_write(each) for each in config.get_models())
         for other in sorted({each for each in models if not connection.is_same(each, alias)}):

@@ -51,6 +51,16 @@ _QUEUE = (
         "Show who received from the queue NAME in the last ten minutes, or waits for messages.",
     ),
     Deferred(
+        "groups",
+        "queue.groups:queue_groups",
+        "Show the groups of the FIFO queue NAME, those that stay in flight longest first.",
+    ),
+    Deferred(
+        "release",
+        "queue.groups:queue_release",
+        "Make messages in flight of the queue NAME visible now: those with the IDs, or of groups.",
+    ),
+    Deferred(
         "timeline",
         "queue.messages:queue_timeline",
         "Show the events of the message MESSAGE_ID of the queue NAME, and its present state.",

@@ -20,6 +20,7 @@ PERMISSIONS = (
     "ReceiveMessage",
     "DeleteMessage",
     "PeekMessages",
+    "ReleaseMessages",
     "GetQueueAttributes",
     "SetQueueAttributes",
     "PurgeQueue",

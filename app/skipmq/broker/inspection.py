@@ -176,7 +176,7 @@ class Inspection:
     async def _peeked(
         self, queue: Queue, statement: Search, parameters: Sequence[Any], deadline: float
     ) -> list[PeekedMessage]:
-        async with self._budget.room(1, limits.PEEKED_BYTES, deadline):
+        with await self._budget.room(1, limits.PEEKED_BYTES, deadline):
             rows = await self._database.rows(
                 statement, parameters, deadline=deadline, tenant=queue.id
             )

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from skipmq.broker.messages.budget import GROUP_BYTES
 from skipmq.broker.messages.calls import Calls, Items
-from skipmq.broker.messages.message import OutgoingMessage, ReceivedMessage, Reception
+from skipmq.broker.messages.message import ReceivedMessage, Reception
 from skipmq.broker.messages.receipts import Receipt
 from skipmq.database.statement import (
     BIGINT,
@@ -207,11 +207,6 @@ def parted(rows: Rows) -> tuple[Rows, Rows]:
 def size(rows: Rows) -> int:
     """Return the size of the bodies and attributes in rows, by their characters."""
     return sum([len(row[BODY]) + len(row[BODY + 1] or "") for row in rows if row[BODY] is not None])
-
-
-def outgoing_size(messages: Sequence[OutgoingMessage]) -> int:
-    """Return the size of the bodies and attributes of messages, by their characters."""
-    return sum([len(m.body) + len(m.attributes or "") for m in messages])
 
 
 def receipts_for(messages: Sequence[ReceivedMessage]) -> list[Receipt]:

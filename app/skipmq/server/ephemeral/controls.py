@@ -226,8 +226,8 @@ class ControlledBroker(Broker):
             shown = requests.ChangeMessageVisibility(
                 QueueUrl=received.parameters.QueueUrl, ReceiptHandle=receipt, VisibilityTimeout=0
             )
-            call = Call("ChangeMessageVisibility", shown, request)
-            call.identity, call.deadline = self._identity(request), self.node.deadline()
+            identity, deadline = self._identity(request), self.node.deadline()
+            call = Call("ChangeMessageVisibility", shown, request, identity, deadline)
             with suppress(errors.SqsError):
                 await perform(self.node, call)
         return bool(receipts)

@@ -28,7 +28,8 @@ from skipmq.server.answer import METHODS, Broker, is_page, redirect, refusal
 from skipmq.server.http.connection import ClientConnection
 from skipmq.server.http.head import Head
 from skipmq.server.http.listener import PortListener
-from skipmq.server.http.parser import PendingBodies, Refused, Route
+from skipmq.server.http.parser import Refused
+from skipmq.server.http.reader import PendingBodies, Route
 from skipmq.telemetry.metrics import Published
 
 if TYPE_CHECKING:

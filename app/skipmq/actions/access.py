@@ -11,6 +11,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.actions import checks, regions
+from skipmq.broker import moves
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -150,7 +151,7 @@ async def _targets(node: Node, call: Call) -> AsyncIterator[QueueName]:
     name = regions.named(call.parameters.SourceArn)
     if name is None:
         return
-    for arn in await node.moves.origins(name.arn, call.deadline):
+    for arn in await moves.origins(node.database, name.arn, call.deadline):
         if (origin := regions.named(arn)) is not None:
             yield origin
     after = ""

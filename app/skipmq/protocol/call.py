@@ -73,6 +73,9 @@ class Recipient(msgspec.Struct, eq=False):
 
     waited: float = 0.0
     is_disconnected: bool = False
+    # The access key, if any, and the address.
+    caller: str | None = None
+    address: str = ""
     on_disconnect: Callable[[], None] | None = None
 
     def disconnect(self) -> None:

@@ -71,6 +71,7 @@ class Share(NamedTuple):
     queue_id: int
     timeout: int | None
     limits: list[int]
+    claims: list[Claim]
 
 
 class Messages(ABC):
@@ -215,11 +216,12 @@ class Messages(ABC):
         shares = []
         most = size = 0
         for (queue_id, timeout), group in groupby(claims, itemgetter(0, 1)):
-            limits = [0 if each.recipient.is_disconnected else each.limit for each in group]
+            shared = [*group]
+            limits = [0 if each.recipient.is_disconnected else each.limit for each in shared]
             wanted = sum(limits)
             most += wanted
             size += self._budget.expected(queue_id, wanted)
-            shares.append(Share(queue_id, timeout, limits))
+            shares.append(Share(queue_id, timeout, limits, shared))
         if not most:
             return [Reception([])] * len(claims)
         # A claim reads no more than that, whatever the last messages were like.

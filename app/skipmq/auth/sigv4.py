@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import quote, quote_from_bytes, unquote_to_bytes
 
 import msgspec
@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.hmac import HMAC
 
 from skipmq.auth.keys import AccessKey
 from skipmq.protocol import errors
+from skipmq.protocol.call import Request
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 # Maximum clock difference between client and server, in seconds.
@@ -43,40 +44,6 @@ _PARAMETERS = ("Algorithm", "Credential", "Date", "Expires", "SignedHeaders", "S
 _UNSIGNED = "Headers that begin with 'x-amz-' must be signed: '{}' is not."
 
 Pairs = list[tuple[bytes, bytes]]
-
-
-class SignedHeaders(Protocol):
-    """The headers of a request, by name in lower case.
-
-    Those with an attribute `is_canonical` that is true are in the form that is signed.
-    """
-
-    def items(self) -> Iterable[tuple[str, str]]:
-        """Return all headers."""
-
-
-class SignedRequest(Protocol):
-    """A request to verify; its path is decoded, its query string is not."""
-
-    @property
-    def method(self) -> str:
-        """Return the method."""
-
-    @property
-    def path(self) -> str:
-        """Return the decoded path."""
-
-    @property
-    def query(self) -> str:
-        """Return the query string without the question mark."""
-
-    @property
-    def headers(self) -> SignedHeaders:
-        """Return the headers."""
-
-    @property
-    def body(self) -> bytes:
-        """Return the body."""
 
 
 class _Scope(NamedTuple):
@@ -102,7 +69,7 @@ class _Claim(msgspec.Struct, frozen=True, gc=False):
 
 
 def verify(
-    request: SignedRequest,
+    request: Request,
     keys: Mapping[str, AccessKey],
     now: float,
     public_host: str | None = None,

@@ -19,7 +19,7 @@ create trigger stopped before update of counted_to on skipmq.cluster
 def test_counts_that_stand_still_are_trouble_for_doctor_and_the_overview(database: str) -> None:
     def doctor() -> dict[str, str]:
         done = invoke(("doctor", "--json"), environment({"database_url": database}))
-        (found,) = (each for each in json.loads(done.stdout) if each["check"] == "counts")
+        (found,) = (each for each in json.loads(done.stdout)["checks"] if each["check"] == "counts")
         return dict(found)
 
     with psycopg.connect(database, autocommit=True) as owner:

@@ -91,11 +91,11 @@ def grants() -> tuple[Any, Any]:
         for row in stored
     ]
     if not rows:
-        return rows, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
+        return {"grants": rows}, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
     table = Table(*rows[0], box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(escape(cell(value)) for value in row.values()))
-    return rows, table
+    return {"grants": rows}, table
 
 
 def _change(

@@ -25,7 +25,7 @@ from skipmq.broker.access_keys import AccessKeys, StoredKey
 from skipmq.broker.receipt_keys import ReceiptKeys
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.output import ask, cell, printing_json, shown_time, yes_option
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
 from skipmq.protocol import limits
@@ -62,7 +62,13 @@ def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> 
     if policy is None:
         for queue in queues:
             if not _PATTERN.fullmatch(queue):
-                raise click.BadParameter("use the queue's name, not its ARN", param_hint="--queue")
+                problem = (
+                    "use the queue's name, not its ARN or URL"
+                    if {":", "/"} & {*queue}
+                    else f"{queue} is no name of a queue: those have letters a to z, digits, - and"
+                    " _; * and ? are wildcards"
+                )
+                raise click.BadParameter(problem, param_hint="--queue")
         return rights_for(role or "admin", queues) if role or queues else None
     if role or queues:
         raise click.UsageError("--policy cannot be combined with --role or --queue")
@@ -139,9 +145,17 @@ def keys_create(
     rights = _rights(role, queues, policy)
     master, new = _master(settings), new_credentials()
     encrypted = master.encrypt(new.key_id, new.secret)
-    _run(
-        lambda stored: _store(stored, new, encrypted, account, name, rights), settings, create=True
-    )
+
+    async def create(stored: AccessKeys) -> None:
+        for key in await stored.all() if name else ():
+            if (key.account, key.name, key.parent) == (account, name, None):
+                raise click.ClickException(
+                    f"account {account} has a key named {name}: rotate or revoke {key.id}, or"
+                    " choose another name"
+                )
+        await _store(stored, new, encrypted, account, name, rights)
+
+    _run(create, settings, create=True)
     return _shown(new, {"account": account})
 
 
@@ -246,7 +260,7 @@ def keys_list() -> tuple[Any, Any]:
         for key in stored_keys
     ]
     if not rows:
-        return rows, "no access keys yet: `skipmq keys create`"
+        return {"keys": rows}, "no access keys yet: `skipmq keys create`"
     table = Table(box=None, pad_edge=False)
     # The JSON output has the other columns.
     columns = ("access_key_id", "account", "name", "rights", "enabled", "expires", "last_used")
@@ -255,7 +269,7 @@ def keys_list() -> tuple[Any, Any]:
         table.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
     for row in rows:
         table.add_row(*(escape(cell(row[name])) for name in columns))
-    return rows, table
+    return {"keys": rows}, table
 
 
 @keys.command("disable")
@@ -278,9 +292,17 @@ def keys_enable(key_id: str) -> tuple[Any, Any]:
 
 @keys.command("revoke")
 @click.argument("key_id")
+@yes_option
 @printing_json
-def keys_revoke(key_id: str) -> tuple[Any, Any]:
+def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
     """Permanently delete KEY_ID and its temporary credentials."""
+    if not yes:
+        key = run_as_owner("keys", lambda database: _find(AccessKeys(database), key_id))
+        named = f" ({key.name})" if key.name not in (None, key_id) else ""
+        ask(
+            f"Permanently delete access key {key_id}{named} of account {key.account}?",
+            "nothing was revoked",
+        )
     _run(lambda stored: stored.revoke(key_id))
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 

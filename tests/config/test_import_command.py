@@ -164,7 +164,11 @@ def test_queues_of_moto(url: str, moto: str, tmp_path: Path) -> None:
         (("a.toml", "--from-sqs"), "name a file, or write --from-sqs"),
         (("a.toml", "--prefix", "x"), "go with --from-sqs"),
         (("a.toml", "--print", "--overwrite"), "--print creates nothing"),
-        (("nowhere.toml",), "cannot be read"),
+        (("nowhere.toml",), "there is no such file: check the path"),
+        (
+            ("docker-compose.yml",),
+            "docker-compose.yml: YAML declares no queues: name the elasticmq",
+        ),
         (("--from-sqs", "--endpoint-url", "http://u:Pl4nted@h"), "without a user and a password"),
         (("--from-sqs", "--region", "x", "--endpoint-url", "nonsense"), "endpoint is not usable"),
     ],

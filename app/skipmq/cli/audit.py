@@ -7,6 +7,7 @@ import click
 from rich.table import Table
 
 from skipmq.actions.skipmq import audit as actions
+from skipmq.broker import audit_log
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
@@ -51,7 +52,8 @@ def audit(
     own = place.full_name("", settings)
     with open_node(settings) as node:
         records = node.run(
-            node.node.audit.records(
+            audit_log.records(
+                node.node.database,
                 None,
                 limit,
                 queue=actions.arn(queue, settings.identity),

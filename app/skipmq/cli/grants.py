@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 from rich.markup import escape
-from rich.table import Table
 
-from skipmq.broker.grants import QueueGrants
+from skipmq.broker import grants as queue_grants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.tables import Column, table
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 
@@ -26,6 +26,16 @@ _receive = click.option(
 )
 # The names of queues to send to and to receive from, by account and region.
 ByPlace = Mapping[tuple[str, str], tuple[list[str], list[str]]]
+_COLUMNS = (
+    Column("role"),
+    Column("account", 4),
+    Column("region", 3),
+    Column("queue"),
+    Column("send", 1),
+    Column("receive", 1),
+    Column("granted", 2),
+    Column("by", 5),
+)
 _QUEUE_REQUIRED = "specify a queue: --send QUEUE or --receive QUEUE"
 
 
@@ -43,7 +53,7 @@ def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[A
     if not (send or receive):
         raise click.UsageError(_QUEUE_REQUIRED)
     settings = configuration().settings
-    _change("sql grant", QueueGrants.grant, role, _by_place(send, receive, settings))
+    _change("sql grant", queue_grants.grant, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may " + _rights(
         send, receive, " and "
     )
@@ -63,10 +73,10 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
     if not (send or receive):
         if place.given(click.get_current_context()):
             raise click.UsageError(_QUEUE_REQUIRED)
-        run_as_owner("sql revoke", lambda database: QueueGrants(database).revoke_all(role))
+        run_as_owner("sql revoke", lambda database: queue_grants.revoke_all(database, role))
         return {"role": role, "revoked": "all"}, f"revoked all grants of role {escape(role)}"
     settings = configuration().settings
-    _change("sql revoke", QueueGrants.revoke, role, _by_place(send, receive, settings))
+    _change("sql revoke", queue_grants.revoke, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may no longer " + _rights(
         send, receive, " or "
     )
@@ -76,7 +86,7 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
 @printing_json
 def grants() -> tuple[Any, Any]:
     """List the grants on queues of database roles."""
-    stored = run_as_owner("sql list", lambda database: QueueGrants(database).all())
+    stored = run_as_owner("sql list", queue_grants.stored)
     rows = [
         {
             "role": row.role,
@@ -92,10 +102,7 @@ def grants() -> tuple[Any, Any]:
     ]
     if not rows:
         return {"grants": rows}, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
-    table = Table(*rows[0], box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(escape(cell(value)) for value in row.values()))
-    return {"grants": rows}, table
+    return {"grants": rows}, table(_COLUMNS, (map(cell, row.values()) for row in rows))
 
 
 def _change(
@@ -106,7 +113,7 @@ def _change(
     async def run(database: Database) -> None:
         for (account, region), (send, receive) in queues.items():
             await change(
-                QueueGrants(database),
+                database,
                 role,
                 send=send,
                 receive=receive,

@@ -27,6 +27,8 @@ _COMMANDS = {
         "peek": "queue.messages:queue_peek",
         "search": "queue.search:queue_search",
         "consumers": "queue.search:queue_consumers",
+        "groups": "queue.groups:queue_groups",
+        "release": "queue.groups:queue_release",
         "timeline": "queue.messages:queue_timeline",
         "stats": "queue.stats:queue_stats",
         "redrive": "queue.tasks:queue_redrive",

@@ -8,7 +8,6 @@ from typing import IO, Any, TypeVar
 
 import click
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from skipmq.auth import (
@@ -21,16 +20,28 @@ from skipmq.auth import (
     policy_of,
     rights_for,
 )
-from skipmq.broker.access_keys import AccessKeys, StoredKey
-from skipmq.broker.receipt_keys import ReceiptKeys
+from skipmq.broker import access_keys, receipt_keys
+from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import ask, cell, printing_json, shown_time, yes_option
+from skipmq.cli.tables import Column, table
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
+from skipmq.database.partitions import Database
 from skipmq.protocol import limits
 
 T = TypeVar("T")
+# The JSON output has other columns, too.
+_COLUMNS = (
+    Column("access key id"),
+    Column("account", 4),
+    Column("name"),
+    Column("rights", 2, shrinks=True),
+    Column("enabled", 3),
+    Column("expires", 1),
+    Column("last used", 5),
+)
 _SHOWN_ONCE = "The secret cannot be shown again."
 # The session durations of AWS's GetSessionToken, in seconds.
 _SESSION_SECONDS = click.IntRange(900, 129_600)
@@ -89,7 +100,7 @@ def keys() -> None:
 
 
 def _run(
-    operation: Callable[[AccessKeys], Awaitable[T]],
+    operation: Callable[[Database], Awaitable[T]],
     settings: Settings | None = None,
     *,
     create: bool = False,
@@ -100,7 +111,7 @@ def _run(
     """
     return run_as_owner(
         "keys",
-        lambda database: operation(AccessKeys(database)),
+        operation,
         settings,
         create=create,
         everywhere=True,
@@ -146,14 +157,14 @@ def keys_create(
     master, new = _master(settings), new_credentials()
     encrypted = master.encrypt(new.key_id, new.secret)
 
-    async def create(stored: AccessKeys) -> None:
-        for key in await stored.all() if name else ():
+    async def create(database: Database) -> None:
+        for key in await access_keys.stored(database) if name else ():
             if (key.account, key.name, key.parent) == (account, name, None):
                 raise click.ClickException(
                     f"account {account} has a key named {name}: rotate or revoke {key.id}, or"
                     " choose another name"
                 )
-        await _store(stored, new, encrypted, account, name, rights)
+        await _store(database, new, encrypted, account, name, rights)
 
     _run(create, settings, create=True)
     return _shown(new, {"account": account})
@@ -171,10 +182,10 @@ def keys_permit(
     if rights is None:
         raise click.UsageError("specify a --role, optionally with --queue, or a --policy")
 
-    async def permit(stored: AccessKeys) -> None:
-        if (await _find(stored, key_id)).parent is not None:
+    async def permit(database: Database) -> None:
+        if (await _find(database, key_id)).parent is not None:
             raise click.ClickException(f"{key_id} is temporary and has the rights of its key")
-        await stored.change(key_id, rights=rights)
+        await access_keys.change(database, key_id, rights=rights)
 
     _run(permit)
     return {"permitted": key_id}, f"access key {escape(key_id)} has new rights"
@@ -196,12 +207,12 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
     new = new_credentials()
     encrypted = _master(settings).encrypt(new.key_id, new.secret)
 
-    async def rotate(stored: AccessKeys) -> str:
-        old = await _find(stored, key_id)
+    async def rotate(database: Database) -> str:
+        old = await _find(database, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
-        await _store(stored, new, encrypted, old.account, old.name, old.rights)
-        await stored.change(key_id, lifetime=overlap)
+        await _store(database, new, encrypted, old.account, old.name, old.rights)
+        await access_keys.change(database, key_id, lifetime=overlap)
         return old.account
 
     return _shown(new, {"account": _run(rotate, settings), "replaces": key_id})
@@ -217,8 +228,9 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     master, new = _master(settings), new_credentials(temporary=True)
     encrypted = master.encrypt(new.key_id, new.secret)
 
-    async def create(stored: AccessKeys) -> StoredKey:
-        await stored.create(
+    async def create(database: Database) -> StoredKey:
+        await access_keys.create(
+            database,
             new.key_id,
             account=None,
             name=None,
@@ -228,7 +240,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
             token_digest=digest(new.token or ""),
             lifetime=seconds,
         )
-        return await _find(stored, new.key_id)
+        return await _find(database, new.key_id)
 
     stored = _run(create, settings)
     more = {
@@ -243,7 +255,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
 @printing_json
 def keys_list() -> tuple[Any, Any]:
     """List access keys, without their secrets."""
-    stored_keys = run_as_owner("keys", lambda database: AccessKeys(database).all())
+    stored_keys = run_as_owner("keys", access_keys.stored)
     rows = [
         {
             "access_key_id": key.id,
@@ -261,15 +273,8 @@ def keys_list() -> tuple[Any, Any]:
     ]
     if not rows:
         return {"keys": rows}, "no access keys yet: `skipmq keys create`"
-    table = Table(box=None, pad_edge=False)
-    # The JSON output has the other columns.
-    columns = ("access_key_id", "account", "name", "rights", "enabled", "expires", "last_used")
-    for name in columns:
-        is_key = name == "access_key_id"
-        table.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(cell(row[name])) for name in columns))
-    return {"keys": rows}, table
+    shown = ([cell(row[each.heading.replace(" ", "_")]) for each in _COLUMNS] for row in rows)
+    return {"keys": rows}, table(_COLUMNS, shown)
 
 
 @keys.command("disable")
@@ -277,7 +282,7 @@ def keys_list() -> tuple[Any, Any]:
 @printing_json
 def keys_disable(key_id: str) -> tuple[Any, Any]:
     """Disable KEY_ID and its temporary credentials."""
-    _run(lambda stored: stored.change(key_id, enabled=False))
+    _run(lambda database: access_keys.change(database, key_id, enabled=False))
     return {"disabled": key_id}, f"access key {escape(key_id)} is disabled"
 
 
@@ -286,7 +291,7 @@ def keys_disable(key_id: str) -> tuple[Any, Any]:
 @printing_json
 def keys_enable(key_id: str) -> tuple[Any, Any]:
     """Enable KEY_ID and its temporary credentials."""
-    _run(lambda stored: stored.change(key_id, enabled=True))
+    _run(lambda database: access_keys.change(database, key_id, enabled=True))
     return {"enabled": key_id}, f"access key {escape(key_id)} is enabled"
 
 
@@ -297,13 +302,13 @@ def keys_enable(key_id: str) -> tuple[Any, Any]:
 def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
     """Permanently delete KEY_ID and its temporary credentials."""
     if not yes:
-        key = run_as_owner("keys", lambda database: _find(AccessKeys(database), key_id))
+        key = run_as_owner("keys", lambda database: _find(database, key_id))
         named = f" ({key.name})" if key.name not in (None, key_id) else ""
         ask(
             f"Permanently delete access key {key_id}{named} of account {key.account}?",
             "nothing was revoked",
         )
-    _run(lambda stored: stored.revoke(key_id))
+    _run(lambda database: access_keys.revoke(database, key_id))
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 
 
@@ -319,9 +324,9 @@ def keys_rotate_master() -> tuple[Any, Any]:
     # Of each key once, for all partitions.
     encrypt = cache(master.encrypt)
 
-    async def reencrypt(stored: AccessKeys) -> tuple[int, list[str]]:
+    async def reencrypt(database: Database) -> tuple[int, list[str]]:
         done, foreign = 0, []
-        for key in await stored.all():
+        for key in await access_keys.stored(database):
             if key.master_key_id == master.current:
                 continue
             secret = master.decrypt(key.id, Encrypted(key.secret, key.master_key_id))
@@ -329,7 +334,9 @@ def keys_rotate_master() -> tuple[Any, Any]:
                 foreign.append(key.id)
                 continue
             new = encrypt(key.id, secret)
-            done += await stored.reencrypt(key.id, key.secret, new.secret, new.master_key_id)
+            done += await access_keys.reencrypt(
+                database, key.id, key.secret, new.secret, new.master_key_id
+            )
         return done, foreign
 
     done, foreign = _run(reencrypt, settings)
@@ -348,19 +355,20 @@ def keys_rotate_receipts() -> tuple[Any, Any]:
     Nodes reload it without a restart. Existing handles stay valid for 12 hours; sessions of the
     console end.
     """
-    run_as_owner("keys", lambda database: ReceiptKeys(database).rotate())
+    run_as_owner("keys", receipt_keys.rotate)
     return {"rotated": True}, "rotated the receipt key; existing handles are valid for 12 hours"
 
 
 async def _store(  # noqa: PLR0917 - the columns of a key.
-    stored: AccessKeys,
+    database: Database,
     new: Credentials,
     encrypted: Encrypted,
     account: str,
     name: str | None,
     rights: str | None,
 ) -> None:
-    await stored.create(
+    await access_keys.create(
+        database,
         new.key_id,
         account=account,
         name=name,
@@ -370,8 +378,8 @@ async def _store(  # noqa: PLR0917 - the columns of a key.
     )
 
 
-async def _find(stored: AccessKeys, key_id: str) -> StoredKey:
-    for key in await stored.all():
+async def _find(database: Database, key_id: str) -> StoredKey:
+    for key in await access_keys.stored(database):
         if key.id == key_id:
             return key
     raise click.ClickException(f"access key {key_id} does not exist")

@@ -14,8 +14,9 @@ import click
 import msgspec
 
 from skipmq.actions.dispatch import EVERY, perform, queue_name
+from skipmq.broker import upkeep, workers
 from skipmq.broker.node import Node
-from skipmq.broker.upkeep import MOVES, Upkeep
+from skipmq.broker.upkeep import MOVES
 from skipmq.cli import place
 from skipmq.cli.environment import configuration, open_database
 from skipmq.config.settings import Settings
@@ -96,13 +97,13 @@ class LocalNode:
 
     def counts_age(self) -> float | None:
         """Return the seconds since a node last added up all counts; None if none ever did."""
-        found = self.run(Upkeep(self.node.database).database_statistics())
+        found = self.run(upkeep.database_statistics(self.node.database))
         return next((value for name, _, value in found if name == "counted age"), None)
 
     def has_workers(self) -> bool:
         """Return whether a worker has sent a heartbeat in the last half minute."""
-        workers = self.run(self.node.workers.all(self.node.deadline()))
-        return any(each.seen < _SILENT for each in workers)
+        found = self.run(workers.known(self.node.database, self.node.deadline()))
+        return any(each.seen < _SILENT for each in found)
 
     def _missing(self, name: QueueName, action: str) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""
@@ -120,18 +121,13 @@ class LocalNode:
 
     def advance_tasks(self) -> None:
         """Take message tasks a step further, since no node may be running."""
-        self.run(self.upkeep.run(MOVES))
+        self.run(upkeep.run(self.node.database, MOVES))
 
     def _record(self, call: Call, error: errors.SqsError | None) -> None:
         """Record a change, or why there was none, in the audit log."""
         if self._user and EVERY[call.action].is_change:
             self.node.audit.note(request_log.command_record(call, error))
             self.run(self.node.audit.flush())
-
-    @property
-    def upkeep(self) -> Upkeep:
-        """Return the maintenance functions of the database."""
-        return Upkeep(self.node.database)
 
     def close(self) -> None:
         """Close the connections and the event loop."""

@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
 
 def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[str]], *, last: Sequence[str] = ()
+    columns: Sequence[Column], rows: Iterable[Iterable[str]], *, last: Sequence[str] = ()
 ) -> Table:
     """Return a table of rows that fits the terminal; `last` is a dim row of sums, if any."""
     cells = [[visible(text) for text in row] for row in rows]

@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from skipmq.client.errors import check_seconds
@@ -71,6 +72,11 @@ class LostMessageError(Exception):
 
     Its visibility timeout ended: let it be extended, or make it longer.
     """
+
+
+def has_failed(outcomes: Mapping[str, int]) -> bool:
+    """Return whether a handler failed, be it for the last time."""
+    return any(outcomes.get(name) for name in ("retried", "dead-lettered"))
 
 
 def reason_of(error: BaseException) -> str:

@@ -95,7 +95,7 @@ def test_output_that_cannot_be_written_is_one_sentence(
 def test_reader_that_is_gone_ends_a_command_without_a_word(url: str) -> None:
     commands.run("queue", "create", "orders", database_url=url)
     with subprocess.Popen(
-        [*SKIPMQ, "queue", "list"],
+        [*SKIPMQ, "queue", "list", "--json"],
         env=environment({"database_url": url}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -363,5 +363,5 @@ def test_message_in_flight_is_released(url: str) -> None:
             "--json",
             database_url=url,
         )
-    )
+    )["records"]
     assert record["parameters"]["MessageGroupIds"] == ["shop-7"]

@@ -94,8 +94,10 @@ def _fail(*problems: str, code: int, kind: str = _FAILED) -> NoReturn:
     sys.exit(code)
 
 
-def _fail_output(*problems: str) -> NoReturn:
+def _fail_output(problem: str = "") -> NoReturn:
     """Fail because of standard output, which the interpreter would flush again at its end."""
     with suppress(OSError):
         sys.stdout.close()
-    _fail(*problems, code=1, kind=_OUTPUT)
+    if not problem:
+        sys.exit(1)
+    _fail(problem, code=1, kind=_OUTPUT)

@@ -37,9 +37,9 @@ _COLUMNS = (
     Column("access key id"),
     Column("account", 4),
     Column("name"),
-    Column("rights", 2, shrinks=True),
-    Column("enabled", 3),
-    Column("expires", 1),
+    Column("rights", 1, shrinks=True),
+    Column("enabled", 2),
+    Column("expires", 3),
     Column("last used", 5),
 )
 _SHOWN_ONCE = "The secret cannot be shown again."

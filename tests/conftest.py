@@ -179,15 +179,17 @@ def _has_memory() -> bool:
 
 @pytest.fixture(scope="session")
 def embedded_databases(server_folder: Path) -> Iterator[Databases]:
-    with embedded.start(server_folder / "embedded", ephemeral=True) as server:
-        yield Databases(server)
+    server = embedded.start(server_folder / "embedded", ephemeral=True)
+    with server, Databases(server).connected() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
 def router_server(server_folder: Path) -> Iterator[Databases]:
     """Give a server for routers of partitions, which has PL/Proxy."""
-    with embedded.start(server_folder / "router", ephemeral=True, bin_dir=plproxy_server()) as it:
-        yield Databases(it)
+    server = embedded.start(server_folder / "router", ephemeral=True, bin_dir=plproxy_server())
+    with server, Databases(server).connected() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -200,7 +202,7 @@ def debian_databases(server_folder: Path) -> Iterator[Callable[[str], Databases]
             folder = server_folder / f"debian-{version}"
             binaries = DEBIAN / version / "bin"
             server = embedded.start(folder, ephemeral=True, bin_dir=binaries)
-            return Databases(stack.enter_context(server))
+            return stack.enter_context(Databases(stack.enter_context(server)).connected())
 
         yield started
 

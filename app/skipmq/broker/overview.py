@@ -84,7 +84,7 @@ class Overviews:
         try:
             await self._database.open_partitions()
         except errors.SqsError as error:
-            return [Overview(self._database, None, error)]
+            return [Overview(self._database.pool, None, error)]
         pools = self._database.known()
         for pool in pools:
             self._caches.setdefault(pool, _Cache(pool, self._replication))

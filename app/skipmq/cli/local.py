@@ -89,7 +89,7 @@ class LocalNode:
 
     def counts_age(self) -> float | None:
         """Return the seconds since a node last added up all counts; None if none ever did."""
-        found = self.run(upkeep.database_statistics(self.node.database))
+        found = self.run(upkeep.database_statistics(self.node.database.pool))
         return next((value for name, _, value in found if name == "counted age"), None)
 
     def has_workers(self) -> bool:
@@ -112,7 +112,7 @@ class LocalNode:
 
     def advance_tasks(self) -> None:
         """Take message tasks a step further, since no node may be running."""
-        self.run(upkeep.run(self.node.database, MOVES))
+        self.run(upkeep.run(self.node.database.pool, MOVES))
 
     def _record(self, call: Call, error: errors.SqsError | None) -> None:
         """Record a change, or why there was none, in the audit log."""

@@ -58,7 +58,7 @@ class Monitor:
 
     async def check(self) -> str:
         """Return the state, at most a second old."""
-        availability = self._database.availability
+        availability = self._database.pool.availability
         if availability.failure is not None:
             self._mark_unavailable(availability.failure)
         elif monotonic() - self._checked >= _INTERVAL:
@@ -106,7 +106,7 @@ class Monitor:
         except errors.InsufficientPrivilege:
             return  # _note_needs_operator has set the state.
         except errors.ServiceUnavailable:
-            failure = self._database.availability.failure
+            failure = self._database.pool.availability.failure
             if failure is not None:
                 self._mark_unavailable(failure)
             return  # Otherwise all connections are busy, or one has just broken.
@@ -115,7 +115,7 @@ class Monitor:
             state = DISK_FULL  # _watch_disk has not reported it yet.
         if state == READ_ONLY:
             # Requests wait from now on, without trying to write first.
-            self._database.availability.mark_unavailable(
+            self._database.pool.availability.mark_unavailable(
                 psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
             )
         self._change(state, await self._damage() if state == DAMAGED else None)
@@ -141,7 +141,7 @@ class Monitor:
     async def _watch_disk(self) -> None:
         """Keep a session open that shows all nodes that the disk is full, until it has space."""
         try:
-            session = await self._database.session()
+            session = await self._database.pool.session()
         except psycopg.Error:
             return  # Unreachable now; the next statement that fails on a full disk starts again.
         try:

@@ -166,7 +166,7 @@ class Broker:
     def show(self) -> None:
         """Pass the node's gauges to the observer."""
         node = self.node
-        node.database.show()
+        node.database.pool.show()
         node.observer.show("requests", self.admission.active)
         node.observer.show("waiting receivers", node.waiters.count())
         node.observer.show("cached queues", node.queues.cached)

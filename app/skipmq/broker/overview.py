@@ -9,9 +9,8 @@ from skipmq.broker.upkeep import database_statistics
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.replication import Level, Replication
-from skipmq.database.shared import SharedRead
 from skipmq.database.statement import Search
-from skipmq.database.wakeup import every
+from skipmq.database.wakeup import SharedRead, every
 from skipmq.protocol import errors
 
 _SERVER = Search(

@@ -14,8 +14,8 @@ from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode
 from skipmq.config.settings import Settings
 from skipmq.database import router, schema
-from skipmq.database.errors import InsufficientPrivilege
 from skipmq.database.partitions import Database
+from skipmq.database.retry import InsufficientPrivilege
 from skipmq.protocol import errors
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
-from skipmq.database.errors import DatabaseError
+from skipmq.database.retry import DatabaseError
 from skipmq.protocol import codec, errors, limits
 from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.protocol.identity import Identity

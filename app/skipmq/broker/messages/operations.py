@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from skipmq.broker.messages import budget, statements
 from skipmq.broker.messages.budget import Budget
-from skipmq.broker.messages.calls import Calls
 from skipmq.broker.messages.group_commit import GroupCommit, Key, Load, Request, Result, Run
 from skipmq.broker.messages.message import OutgoingMessage, ReceivedMessage, Reception
 from skipmq.broker.messages.receipts import Receipt
+from skipmq.broker.messages.statements import Calls
 from skipmq.broker.queues import Queue
 from skipmq.database.partitions import QUEUE_BITS, Database
 from skipmq.database.replication import Replication

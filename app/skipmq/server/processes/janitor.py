@@ -17,9 +17,9 @@ from skipmq.broker import upkeep
 from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
-from skipmq.database.errors import DatabaseError
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
+from skipmq.database.retry import DatabaseError
 from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log

@@ -38,6 +38,7 @@ class QueueMinute(msgspec.Struct, rename="pascal"):
     received: int
     deleted: int
     dead_lettered: int
+    expired: int
     messages: int
 
 
@@ -68,6 +69,8 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     received_per_minute: float | None
     deleted_per_minute: float | None
     oldest: int | float | None = msgspec.field(name="OldestSeconds")
+    # Until the oldest message expires.
+    expires_in: int | float | None = msgspec.field(name="ExpiresInSeconds")
     minutes: list[QueueMinute] | None = None
     # What is wrong, as in the overview; read for one account and region only.
     trouble: str | None = None
@@ -96,7 +99,7 @@ class TimeInQueue(NamedTuple):
 
 Order: TypeAlias = Literal[
     "name", "messages", "rate", "dead-lettered", "trouble", "oldest", "visible", "in-flight",
-    "delayed", "sent", "deleted",
+    "delayed", "sent", "deleted", "expired",
 ]  # fmt: skip
 ORDERS: tuple[str, ...] = get_args(Order)
 FILTERS = ("backlog", "failing", "not-received", "dead-letters", "fifo")

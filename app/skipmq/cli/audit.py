@@ -12,7 +12,7 @@ from skipmq.broker import audit_log
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.cli.node import open_node
+from skipmq.cli.local import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.telemetry.terminal import visible
 

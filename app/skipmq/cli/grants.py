@@ -10,7 +10,7 @@ from rich.table import Table
 from skipmq.broker import grants as queue_grants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.cli.node import run_as_owner
+from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database

@@ -24,7 +24,7 @@ from skipmq.auth import (
 from skipmq.broker import access_keys, receipt_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration
-from skipmq.cli.node import run_as_owner
+from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings

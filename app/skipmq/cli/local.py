@@ -1,13 +1,16 @@
-"""A node in the process of a command, which calls actions directly."""
+"""A node in the process of a command, and operations as the schema's owner."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+import os
+import pwd
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from socket import gethostname
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import click
 import msgspec
 
 from skipmq.actions.dispatch import EVERY, perform, queue_name
@@ -15,7 +18,11 @@ from skipmq.broker import queues, upkeep, workers
 from skipmq.broker.node import Node
 from skipmq.broker.upkeep import MOVES
 from skipmq.cli import place
+from skipmq.cli.environment import configuration, open_database
 from skipmq.config.settings import Settings
+from skipmq.database import router, schema
+from skipmq.database.partitions import Database
+from skipmq.database.retry import InsufficientPrivilege
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request
 from skipmq.protocol.codec import REQUESTS
@@ -127,13 +134,27 @@ class LocalNode:
 
 
 @contextmanager
-def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[LocalNode]:
-    """Yield a node in this process; raise errors.ServiceUnavailable."""
-    local = LocalNode(settings, database_url, user)
+def open_node(settings: Settings, url: str = "", *, create: bool = False) -> Iterator[LocalNode]:
+    """Yield a node in this process, which audits its changes under the name of the Unix account.
+
+    With `create`, an embedded database is created if missing. A database at `url` is taken as it
+    is: it is not checked, and changes are not audited. Raises errors.ServiceUnavailable.
+    """
+    with ExitStack() as stack:
+        user = ""
+        if not url:
+            _, url = stack.enter_context(open_database(settings, create=create))
+            schema.check(url)
+            schema.check_partitions(url)
+            user = _account_name()
+        yield stack.enter_context(closing(LocalNode(settings, url, user)))
+
+
+def _account_name() -> str:
     try:
-        yield local
-    finally:
-        local.close()
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
 
 
 async def _opened(settings: Settings, database_url: str) -> Node:
@@ -145,3 +166,51 @@ async def _opened(settings: Settings, database_url: str) -> Node:
         await node.close()
         raise
     return node
+
+
+def run_as_owner(
+    command: str,
+    operation: Callable[[Database], Awaitable[T]],
+    settings: Settings | None = None,
+    *,
+    create: bool = False,
+    everywhere: bool = False,
+) -> T:
+    """Run an operation on the database as the schema's owner, and return its result.
+
+    With `create`, an embedded database is created if missing. With `everywhere`, behind a router it
+    runs on each partition, also after one that failed, and must do the same in each. Raises
+    click.ClickException if the role of the URL lacks the privilege.
+    """
+
+    async def run(url: str) -> T:
+        database = Database(url, size=1, application_name=f"skipmq {command}")
+        try:
+            return await operation(database)
+        finally:
+            database.close()
+
+    with open_database(settings or configuration().settings, create=create) as (url, _):
+        try:
+            schema.check(url)
+            if not everywhere or not schema.is_router(url):
+                return asyncio.run(run(url))
+            return asyncio.run(_on_each(router.owner_urls(url)[0], run))
+        except InsufficientPrivilege as error:
+            raise _refused(error.diag.message_primary, error.diag.message_hint) from error
+        except errors.InsufficientPrivilege as error:
+            raise _refused(error.reason, error.remedy) from error
+
+
+async def _on_each(urls: list[str], run: Callable[[str], Awaitable[T]]) -> T:
+    results: list[T] = []
+    for result in await asyncio.gather(*map(run, urls), return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+        results.append(result)
+    return results[0]
+
+
+def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
+    remedy = remedy or "run this with the URL of the schema's owner"
+    return click.ClickException(f"{reason}: {remedy}")

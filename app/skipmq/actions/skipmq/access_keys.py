@@ -21,6 +21,7 @@ PERMISSIONS = (
     "ReceiveMessage",
     "DeleteMessage",
     "PeekMessages",
+    "ReleaseMessages",
     "GetQueueAttributes",
     "SetQueueAttributes",
     "PurgeQueue",

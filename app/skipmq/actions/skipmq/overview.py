@@ -90,6 +90,7 @@ def _shown(
         received_per_minute=round(row.received_per_minute or 0),
         deleted_per_minute=round(row.deleted_per_minute or 0),
         oldest=None if row.oldest is None else int(row.oldest),
+        expires_in=None if row.expires_in is None else int(row.expires_in),
         minutes=minutes,
         account=None,
         region=None,

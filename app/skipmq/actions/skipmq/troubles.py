@@ -42,11 +42,23 @@ KINDS = {
         "StandbysAway",
         "no-standby-acknowledges",
     ),
+    "expired": Kind(
+        "critical",
+        "messages of {queue} expired in a quarter of an hour: {messages}",
+        "MessagesExpired",
+        "messages-expire",
+    ),
     "not-received": Kind(
         "critical",
         "no client receives from {queue}, which has messages",
         "QueueNotReceived",
         "the-queue-grows",
+    ),
+    "expiring": Kind(
+        "warning",
+        "the oldest message of {queue} expires in {age}",
+        "MessagesExpiring",
+        "messages-expire",
     ),
     "not-deleted": Kind(
         "warning",

@@ -14,7 +14,7 @@ from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
-from skipmq.database.errors import DatabaseError
+from skipmq.database.retry import DatabaseError
 from skipmq.protocol import codec, errors, limits
 from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.protocol.identity import Identity, Need
@@ -182,7 +182,7 @@ class Broker:
     def show(self) -> None:
         """Pass the node's gauges to the observer."""
         node = self.node
-        node.database.show()
+        node.database.pool.show()
         node.observer.show("requests", self.admission.active)
         node.observer.show("waiting receivers", node.waiters.count())
         node.observer.show("cached queues", node.queues.cached)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from skipmq.broker.messages import budget, statements
 from skipmq.broker.messages.budget import Budget
-from skipmq.broker.messages.calls import Calls
 from skipmq.broker.messages.group_commit import GroupCommit, Key, Load, Request, Result, Run
 from skipmq.broker.messages.message import (
     OutgoingMessage,
@@ -19,6 +18,7 @@ from skipmq.broker.messages.message import (
     StoredMessage,
 )
 from skipmq.broker.messages.receipts import Receipt
+from skipmq.broker.messages.statements import Calls
 from skipmq.broker.queues import Queue
 from skipmq.database.partitions import QUEUE_BITS, Database
 from skipmq.database.replication import Replication
@@ -128,9 +128,9 @@ class Messages(ABC):
         return GroupCommit(
             run,
             max_messages or self._most,
-            lambda requests: self._database.observer.observe("group", requests, (operation,)),
+            lambda requests: self._database.pool.observer.observe("group", requests, (operation,)),
             None if self._tracing is None else self._tracing.transactions(operation),
-            self._database.longest_try,
+            self._database.pool.longest_try,
             discard,
             overtaken_after,
             self._load,

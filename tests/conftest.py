@@ -79,10 +79,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
     Which one is by its name, so that each server gets its share of every file.
     """
-    servers = servers_of(item)
-    if len(servers) > 1 and not item.get_closest_marker("every_server"):
+    taken, servers = server_of(item), ["embedded", *debian_servers()]
+    if taken and not item.get_closest_marker("every_server"):
         chosen = servers[crc32(item.nodeid.partition("[")[0].encode()) % len(servers)]
-        if item.callspec.params["databases"] != chosen:  # type: ignore[attr-defined]
+        if taken != chosen:
             item.add_marker(pytest.mark.slow)
 
 
@@ -93,11 +93,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: folders.get(item.path.parent.name, len(FIRST)))
 
 
-def servers_of(item: pytest.Item) -> list[str]:
-    """Return the servers that a test's fixture `databases` has, if it is run on each."""
+def server_of(item: pytest.Item) -> str | None:
+    """Return the server that this run of a test has, if it has one for each."""
     callspec = getattr(item, "callspec", None)
-    is_on_each = callspec is not None and "databases" in callspec.params
-    return ["embedded", *debian_servers()] if is_on_each else []
+    taken = callspec.params if callspec else {}
+    server: str | None = taken.get("databases") or taken.get("_own_server")
+    return server
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -227,6 +227,8 @@ def commands(place: Path) -> dict[str, list[str]]:
         "queue peek": ["empty"],
         "queue search": ["orders", "--body", "tea"],
         "queue consumers": ["orders"],
+        "queue groups": ["orders.fifo"],
+        "queue release": ["orders", "00000000-0000-0000-0000-000000000000"],
         "queue timeline": ["orders", "00000000-0000-0000-0000-000000000000"],
         "queue redrive": ["orders"],
         "queue move": ["empty", "orders", "--body", "tea"],

@@ -12,15 +12,15 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq.broker.messages.message import OutgoingMessage
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.messages.statements import receipts_for
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
 from skipmq.database import embedded
 from skipmq.protocol import errors
+from skipmq.protocol.call import Recipient
 from skipmq.protocol.identity import QueueName
-from skipmq.protocol.uuids import new_uuid
+from skipmq.protocol.message import new_uuid
 from support import servers, standby
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, raw
@@ -153,7 +153,7 @@ async def connected(url: str, settings: Settings) -> AsyncIterator[tuple[Node, C
 
 
 def outgoing(n: int) -> OutgoingMessage:
-    return OutgoingMessage(new_uuid(), str(n), group_id=str(n), deduplication_id=str(n))
+    return OutgoingMessage(new_uuid(), str(n), 1, group_id=str(n), deduplication_id=str(n))
 
 
 async def all_queue(node: Node, name: str) -> Queue:

@@ -1,7 +1,7 @@
-"""Processes of `python -m skipmq` that need not import the libraries of a node.
+"""Processes of `python -m skipmq` that need not import their modules.
 
-The first one of a run of tests starts another process, which imports them and is forked for each.
-All else is its own: the modules of SkipMQ, the environment, the session, the streams.
+The first one of a run of tests starts another process, which imports the modules and is forked for
+each. All else is its own: what the modules hold, the environment, the session, the streams.
 """
 
 import atexit
@@ -18,12 +18,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from time import monotonic
 from typing import Any, NoReturn
 
-# What a node imports of other packages takes most of the processor's time of its start.
-LIBRARIES = (
-    *("asyncio", "click", "cryptography.x509", "flask", "httptools", "msgspec", "platformdirs"),
-    *("prometheus_client", "psycopg.types.json", "structlog", "unittest", "urllib", "uvloop"),
+# What a node and a worker import takes most of the processor's time of their starts.
+MODULES = (
+    *("skipmq.cli.serve", "skipmq.cli.declared", "skipmq.server.processes.serve"),
+    *("skipmq.console", "skipmq.cli.work", "flask", "structlog", "psycopg.types.json"),
 )
 # Of prctl(2).
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
@@ -126,12 +127,14 @@ def _become(streams: list[int], words: list[str], folder: str, variables: dict[s
     os.environ.update(variables)  # noqa: TID251
     sys.argv = ["skipmq", *words]
     sys.path.insert(0, folder)
+    release = sys.modules["skipmq.release"]
+    release.STARTED = monotonic()  # type: ignore[attr-defined]
 
 
 def main() -> NoReturn:
     # The folder of this file, where modules have names of libraries.
     del sys.path[0]
-    for name in LIBRARIES:
+    for name in MODULES:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()

@@ -95,4 +95,5 @@ def _shown(
         id=None,
         messages=None,
         policy=None,
+        repeated=None,
     )

@@ -44,6 +44,7 @@ create table skipmq.queue_minute (
   received bigint not null,
   deleted bigint not null,
   dead_lettered bigint not null,
+  expired bigint not null,
   empty_receives bigint not null default 0,
   -- At the last change in the minute.
   messages bigint not null,
@@ -60,6 +61,7 @@ create table skipmq.queue_period (
   received bigint not null,
   deleted bigint not null,
   dead_lettered bigint not null,
+  expired bigint not null,
   empty_receives bigint not null default 0,
   -- At the last change in the period.
   messages bigint not null,

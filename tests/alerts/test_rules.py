@@ -94,6 +94,7 @@ OTHER_WORDS = {"task-failed", "worker-silent"}
 # Bounds that compare two metrics stand in the condition as a factor.
 _NUMBER = r"\d+(?:\.\d+)?(?: \* \d+)*"
 RUNBOOK = (ROOT / "app/docs/operate/runbook.md").read_text()
+REFERENCE = (ROOT / "app/docs/reference/http.md").read_text()
 TROUBLES = (ROOT / "sql/functions/node/queue_troubles.sql").read_text()
 
 
@@ -147,11 +148,19 @@ def test_trouble_has_the_bound_of_its_alert(name: str) -> None:
     assert kind.bound in {*numbers, *waits}
 
 
+def test_reference_names_every_trouble() -> None:
+    (names,) = re.findall(r"each with `Trouble` \((.*?)\)", REFERENCE)
+
+    assert re.findall(r"`([a-z-]+)`", names) == [*KINDS]
+
+
 def test_troubles_of_queues_are_those_of_the_sql_function() -> None:
     of_queues = {name for name, kind in KINDS.items() if "{queue}" in kind.summary}
-    states = set(re.findall(r"(?:then|else|select \d+,|select) '([a-z-]+)'", TROUBLES))
+    states = set(
+        re.findall(r"(?:then|else|select \d,|select|values \(|\), \() ?'([a-z-]+)'", TROUBLES)
+    )
 
     assert states == of_queues
     for name in of_queues:
         bound = KINDS[name].bound
-        assert not bound or re.search(rf"> {bound:.0f}\b", TROUBLES), name
+        assert not bound or re.search(rf"\b{bound:.0f}\b", TROUBLES), name

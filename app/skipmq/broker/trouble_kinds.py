@@ -89,6 +89,14 @@ KINDS = {
         "no-standby-acknowledges",
         ("StandbysAway", "NoQuorumStandby"),
     ),
+    "expired": Kind(
+        "critical",
+        "messages of {queue} expired in a quarter of an hour: {messages}",
+        "raise its retention period, and find out why nothing deletes them",
+        "messages-expire",
+        ("MessagesExpired",),
+        bound=0,
+    ),
     "not-received": Kind(
         "critical",
         "no client receives from {queue}, where messages wait",
@@ -96,6 +104,14 @@ KINDS = {
         "the-queue-grows",
         ("QueueNotReceived",),
         bound=600,
+    ),
+    "expiring": Kind(
+        "warning",
+        "the oldest message of {queue} expires in {age}",
+        "raise its retention period, or have its messages processed",
+        "messages-expire",
+        ("MessagesExpiring",),
+        bound=_DAY,
     ),
     "not-deleted": Kind(
         "warning",

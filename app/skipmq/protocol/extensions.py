@@ -88,6 +88,12 @@ class ListDeadLetterQueues(Parameters, kw_only=True):
 class ListMessageFailures(QueueParameters): ...
 
 
+class ListMessageGroups(QueueParameters, kw_only=True):
+    MessageGroupId: str | None = None
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
 class ListMessageTasks(QueueParameters, kw_only=True):
     MaxResults: Integer | None = None
 
@@ -128,6 +134,11 @@ class PeekNewestMessages(QueueParameters, kw_only=True):
     MaxResults: Integer | None = None
 
 
+class ReleaseMessages(QueueParameters, kw_only=True):
+    MessageReferences: Annotated[list[str], elements("MessageReference")] | None = None
+    MessageGroupIds: Annotated[list[str], elements("MessageGroupId")] | None = None
+
+
 class SearchMessages(FilterParameters, kw_only=True):
     MaxResults: Integer | None = None
     NextToken: str | None = None
@@ -156,6 +167,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListConsumers,
         ListDeadLetterQueues,
         ListMessageFailures,
+        ListMessageGroups,
         ListMessageTasks,
         ListNodes,
         ListQueueStatistics,
@@ -163,6 +175,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         MoveMessages,
         PeekMessages,
         PeekNewestMessages,
+        ReleaseMessages,
         SearchMessages,
         StartMessageTask,
     )

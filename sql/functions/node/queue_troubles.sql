@@ -1,8 +1,9 @@
 -- Does: returns what needs attention in the queues of an account and region (null: of all), or in one, the worst first, up
 --   to p_limit: of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered,
---   receivers-idle, repeated, behind) with the age of its oldest message; dead-lettered with their number in 15 minutes, the
---   usual number, and, of the 20 with most, the time since the first after an hour without, and new kinds of failure
---   (new-failure); task-failed with its age.
+--   receivers-idle, repeated, behind) with the age of its oldest message; expiring with the time until the oldest message
+--   expires, a quarter of the retention period and a day before; dead-lettered and expired with their number in 15 minutes,
+--   the usual number of the former, and, of the 20 with most, the time since the first after an hour without, and new kinds
+--   of failure (new-failure); task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -12,8 +13,8 @@
 --   seconds desc nulls last, messages desc, queue limit p_limit.
 --
 -- The bounds are those of the alerts in deploy/prometheus. A queue without sends for an hour and receives for half an hour
--- is no trouble, nor are the messages of a paused queue, or of a dead-letter queue: no client waits for them. The 1,000
--- queues with most messages are examined, of these in detail those whose oldest message is older than a minute.
+-- is no trouble, nor are the messages of a paused queue or of a dead-letter queue, unless they expire. The 1,000 queues with
+-- most messages are examined, of these in detail those whose oldest message is older than a minute.
 create function skipmq.queue_troubles(
   p_account text, p_region text, p_limit integer default 100, p_queue text default null
 )
@@ -30,7 +31,7 @@ declare
   v_now timestamptz := skipmq.clock();
 begin
   return query
-  with matching as materialized (
+  with matching as not materialized (
     select q.*
     from skipmq.queue q
     where (p_account is null or q.account = p_account) and (p_region is null or q.region = p_region)
@@ -38,28 +39,29 @@ begin
   ), waiting as materialized (
     select q.*, skipmq.try_oldest_message(q.queue_id, q.fifo) as oldest
     from (
-      select q.*, c.messages
+      select q.*, c.messages, q.message_retention_period as retention, q.paused or exists (
+          select from skipmq.queue s
+          where s.dead_letter_account = q.account and s.region = q.region and s.dead_letter_name = q.name
+        ) as waits_for_none
       from matching q
       join skipmq.queue_count c on c.queue_id = q.queue_id
-      where c.messages > 0 and not q.paused and not exists (
-        select from skipmq.queue s
-        where s.dead_letter_account = q.account and s.region = q.region and s.dead_letter_name = q.name)
+      where c.messages > 0
       order by c.messages desc
       limit 1000
     ) q
-  ), failing as materialized (
-    select q.*, m.dead_lettered, row_number() over (order by m.dead_lettered desc) as place
+  ), ended as materialized (
+    select q.*, m.event, m.number, row_number() over (partition by m.event order by m.number desc) as place
     from (
-      select m.queue_id, sum(m.dead_lettered)::bigint as dead_lettered
+      select m.queue_id, e.event, sum(e.number)::bigint as number
       from skipmq.queue_minute m
-      where m.minute >= v_now - interval '15 minutes' and m.dead_lettered > 0
-      group by m.queue_id
+      cross join lateral (values ('dead-lettered', m.dead_lettered), ('expired', m.expired)) e (event, number)
+      where m.minute >= v_now - interval '15 minutes' and e.number > 0
+      group by m.queue_id, e.event
     ) m
     join matching q on q.queue_id = m.queue_id
   ), troubles as (
     select
-      case s.trouble when 'not-received' then 1 when 'not-deleted' then 2 when 'redelivered' then 3 when 'receivers-idle' then 6
-        else 7 end as rank,
+      coalesce(array_position(array['not-received', 'not-deleted', 'redelivered'], s.trouble), 6) as rank,
       s.trouble, w.account, w.region, w.name as queue, w.policy, w.oldest as seconds,
       case when s.trouble = 'repeated' then p.messages else w.messages end as messages,
       null::text as dead_letter_queue, case when s.trouble = 'repeated' then p.receives::text end as reason, null::float8 as usual
@@ -80,7 +82,7 @@ begin
     ) r
     -- Consumers keep pace but for messages on which they fail.
     left join lateral skipmq.repeated_messages(w.queue_id, w.fifo) p
-      on w.oldest > 600 and r.deleted_10 >= 0.9 * r.sent_10
+      on w.oldest > 600 and r.received_10 > 0 and r.deleted_10 >= 0.9 * r.sent_10 and not w.waits_for_none
     cross join lateral (
       select case
         when w.oldest > 600 and r.received_10 = 0 and r.empty_10 = 0
@@ -97,25 +99,33 @@ begin
       -- Merged into the query it would be evaluated twice, by its filter and its result.
       offset 0
     ) s
-    where w.oldest > 60 and s.trouble is not null
+    where w.oldest > 60 and not w.waits_for_none and s.trouble is not null
+    union all
+    select 2, 'expiring', w.account, w.region, w.name, w.policy, greatest(w.retention - w.oldest, 0), w.messages, null, null, null
+    from waiting w
+    where w.retention - w.oldest < least(w.retention / 4.0, 86400) and not exists (
+      select from ended e where e.queue_id = w.queue_id and e.event = 'expired')
     union all
     select 4, 'new-failure', m.account, m.region, m.name, m.policy, extract(epoch from v_now - f.first)::float8, f.messages,
       m.dead_letter_name, f.kind, null
-    from failing m
+    from ended m
     join skipmq.queue d on d.account = m.dead_letter_account and d.region = m.region and d.name = m.dead_letter_name
     cross join lateral skipmq.new_failures(d.queue_id, d.fifo, v_now - interval '1 hour') f
-    where m.place <= 20
+    where m.event = 'dead-lettered' and m.place <= 20
       and (f.source is null or f.source = format('arn:aws:sqs:%s:%s:%s', m.region, m.account, m.name))
     union all
-    select 5, 'dead-lettered', m.account, m.region, m.name, m.policy, extract(epoch from v_now - b.minute)::float8,
-      m.dead_lettered, m.dead_letter_name, null, coalesce(u.usual, 0)
-    from failing m
+    select
+      case m.event when 'expired' then 0 else 5 end, m.event, m.account, m.region, m.name, m.policy,
+      extract(epoch from v_now - b.minute)::float8, m.number, case m.event when 'dead-lettered' then m.dead_letter_name end,
+      null, case m.event when 'dead-lettered' then coalesce(u.usual, 0) end
+    from ended m
     cross join lateral (
       select max(d.minute) as minute
       from (
         select d.minute, lag(d.minute) over (order by d.minute) as before
         from skipmq.queue_minute d
-        where m.place <= 20 and d.queue_id = m.queue_id and d.dead_lettered > 0
+        where m.place <= 20 and d.queue_id = m.queue_id
+          and case m.event when 'expired' then d.expired else d.dead_lettered end > 0
       ) d
       where d.before is null or d.before < d.minute - interval '1 hour'
     ) b
@@ -124,12 +134,13 @@ begin
       select sum(p.dead_lettered)::float8 / 672 as usual from skipmq.queue_period p where p.queue_id = m.queue_id
     ) u
     union all
-    select 8, 'task-failed', q.account, q.region, q.name, q.policy, extract(epoch from v_now - t.started_at)::float8,
+    select 7, 'task-failed', q.account, q.region, q.name, q.policy, extract(epoch from v_now - t.started_at)::float8,
       t.to_move - t.moved, null, t.failure_reason, null
     from (
       select distinct on (t.source_arn) t.* from skipmq.move_task t order by t.source_arn, t.started_at desc
     ) t
-    join matching q on t.source_arn = format('arn:aws:sqs:%s:%s:%s', q.region, q.account, q.name)
+    join matching q on q.account = split_part(t.source_arn, ':', 5) and q.region = split_part(t.source_arn, ':', 4)
+      and q.name = split_part(t.source_arn, ':', 6)
     where t.status = 'FAILED' and t.started_at > v_now - interval '1 day'
   )
   select t.rank, t.trouble, t.account, t.region, t.queue, t.policy, t.seconds, t.messages, t.dead_letter_queue, t.reason, t.usual

@@ -11,6 +11,7 @@ from skipmq.database.locks import TableLock
 
 # A worker is slow that takes this many times as long as the median of the others.
 SLOW_FACTOR = 3
+_MANY_REQUESTS = 100
 # Dead rows are trouble where they are this many times the live ones.
 _BLOAT = 2
 
@@ -135,8 +136,8 @@ def _slow(alive: Sequence[Worker]) -> Iterator[dict[str, Any]]:
 
 
 def _is_used(worker: Worker) -> bool:
-    """Return whether a worker had requests in the last minute."""
-    return worker.figures.get("p99") is not None
+    """Return whether a worker had so many requests in the last minute that a hundredth is some."""
+    return 60 * (worker.figures.get("requests") or 0) >= _MANY_REQUESTS
 
 
 def slowness(figures: dict[str, float]) -> float:

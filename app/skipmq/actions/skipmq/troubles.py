@@ -1,12 +1,14 @@
 """Beyond SQS: an overview of the broker, with what needs attention, for people on call."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic, time  # noqa: TID251 - certificates expire by the system clock.
 from typing import Any, TypeVar
 
 from skipmq.actions import access, checks
 from skipmq.actions.skipmq import server_troubles
 from skipmq.actions.skipmq.database import describe_database
+from skipmq.broker import statistics, troubles, workers
 from skipmq.broker.node import Node
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, described
 from skipmq.broker.troubles import QueueTrouble
@@ -53,15 +55,16 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         answer["Database"] = _database(described_database)
         found += server_troubles.of_lock(lock)
         found += server_troubles.of_database(described_database)
-        workers = await _known(node.workers.all(deadline), is_serving, "nodes", unknown)
-        if workers is not None:
-            answer["Nodes"] = _nodes(workers)
-            found += server_troubles.of_workers(workers, now)
-    reading = node.troubles.queues(account, region, _READ, queue, deadline)
+        known = partial(workers.known, node.database, deadline)
+        heard = await _known(known, is_serving, "nodes", unknown)
+        if heard is not None:
+            answer["Nodes"] = _nodes(heard)
+            found += server_troubles.of_workers(heard, now)
+    reading = partial(troubles.queues, node.database, account, region, _READ, queue, deadline)
     rows = await _known(reading, is_serving, "queues", unknown) or []
     may_total = access.allows(node, call, "GetQueueAttributes", every, "")
     if queue is None and may_total and is_serving and node.database.is_everywhere_available:
-        counting = _totals(node, account, region, deadline)
+        counting = partial(_totals, node, account, region, deadline)
         totals = await _known(counting, not unknown, "totals", unknown)
         answer |= {"Totals": totals} if totals is not None else {}
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
@@ -87,12 +90,12 @@ def _place(call: Call[extensions.GetOverview]) -> tuple[str | None, str | None]:
 
 
 async def _known(
-    reading: Awaitable[T], is_serving: bool, part: str, unknown: list[str]
+    reading: Callable[[], Awaitable[T]], is_serving: bool, part: str, unknown: list[str]
 ) -> T | None:
     """Return what is read; None, with the part added to `unknown`, where the database fails."""
     try:
         if is_serving:
-            return await reading
+            return await reading()
     except (errors.ServiceUnavailable, errors.Locked):
         pass
     unknown.append(part)
@@ -104,15 +107,17 @@ def _may_read(node: Node, call: Call[Any], row: QueueTrouble) -> bool:
     return access.allows(node, call, "GetQueueAttributes", name, row.policy or "")
 
 
-def _nodes(workers: list[Worker]) -> dict[str, int]:
-    alive = [each for each in workers if each.seen < SILENT_SECONDS]
+def _nodes(heard: list[Worker]) -> dict[str, int]:
+    alive = [each for each in heard if each.seen < SILENT_SECONDS]
     return {"Hosts": len({each.host for each in alive}), "Workers": len(alive)}
 
 
 async def _totals(
     node: Node, account: str | None, region: str | None, deadline: float
 ) -> dict[str, Any]:
-    _, total = await node.statistics.queues(0, account=account, region=region, deadline=deadline)
+    _, total = await statistics.queues(
+        node.database, 0, account=account, region=region, deadline=deadline
+    )
     return {
         "Queues": total.queues,
         "Messages": total.messages,
@@ -150,6 +155,7 @@ def _shown(row: QueueTrouble) -> dict[str, Any]:
         seconds=row.seconds,
         messages=row.messages,
         reason=row.reason or "",
+        lasts=row.trouble != "expiring",
     )
     shown |= {"Account": row.account, "Region": row.region}
     if row.dead_letter_queue is not None:
@@ -159,20 +165,20 @@ def _shown(row: QueueTrouble) -> dict[str, Any]:
     return shown
 
 
-def folded(troubles: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def folded(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return troubles with one for the queues of a place that have the same, if they are many.
 
     A queue whose rate is unusual, and a trouble with a reason of its own, stays alone.
     """
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for number, each in enumerate(troubles):
+    for number, each in enumerate(found):
         key = (each["Trouble"], each.get("Account", ""), each.get("Region", ""))
         alone = (str(number),) if _is_alone(each) else ()
         groups.setdefault((*key, *alone), []).append(each)
-    found: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for group in groups.values():
-        found += [_fold(group)] if len(group) >= _FOLDED else group
-    return found
+        shown += [_fold(group)] if len(group) >= _FOLDED else group
+    return shown
 
 
 def _is_alone(trouble: dict[str, Any]) -> bool:

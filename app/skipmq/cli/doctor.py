@@ -9,6 +9,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from skipmq.broker.trouble_kinds import bound
 from skipmq.cli.environment import configuration, data_folder, running_database
 from skipmq.cli.local import open_node
 from skipmq.cli.output import json_option, out, print_json
@@ -38,8 +39,6 @@ _REMEDIES = {
 }
 # The longest autovacuum_naptime that is recommended.
 _VACUUM_SECONDS = 10
-# As in the alert CountsStopped.
-_COUNTS_SECONDS = 600
 
 
 class Finding(NamedTuple):
@@ -124,6 +123,7 @@ def _database(settings: Settings, findings: _Findings) -> str:
     findings.examine("broker", lambda: _broker(settings, url))
     findings.examine("counts", lambda: _counts(settings, url))
     findings.examine("replication", lambda: _replication(settings, url))
+    findings.examine("troubles", lambda: _troubles(settings, url))
     place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
     what = f", a router of {len(partitions)} partitions: see also `skipmq partitions doctor`"
     untested = f", newer than those that SkipMQ is tested with, up to {schema.NEWEST_TESTED}"
@@ -164,7 +164,7 @@ def _counts(settings: Settings, url: str) -> str:
         age = node.counts_age()
         if age is None:
             return "not yet added up: no node has run"
-        if age > _COUNTS_SECONDS and node.has_workers():
+        if age > bound("counts") and node.has_workers():
             raise SchemaError(
                 f"not added up for {age:.0f} s, although a node runs: its log has the reason, after"
                 ' `maintenance job failed job="fold all counts"`'
@@ -175,6 +175,19 @@ def _counts(settings: Settings, url: str) -> str:
 def _replication(settings: Settings, url: str) -> str:
     with open_node(settings, url) as node:
         return str(node.run(node.node.replication.level()))
+
+
+def _troubles(settings: Settings, url: str) -> str:
+    """Report what `skipmq trouble` does, of the database and the nodes; it has those of queues."""
+    with open_node(settings, url) as node:
+        answer = node.act("GetOverview", MaxResults=100, Everywhere=True, Folded=True)
+    found = answer["Troubles"]
+    of_servers = [each for each in found if "Account" not in each]
+    if of_servers:
+        raise SchemaError(" ".join(f"{each['Summary']}: {each['Remedy']}" for each in of_servers))
+    if found:
+        return f"none of the database and the nodes; of queues {len(found)}: `skipmq trouble`"
+    return "none"
 
 
 def _vacuum(url: str) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from skipmq.actions.dispatch import EVERY, perform, queue_name
 from skipmq.broker import queues, upkeep, workers
 from skipmq.broker.node import Node
+from skipmq.broker.trouble_kinds import SILENT_SECONDS
 from skipmq.broker.upkeep import MOVES
 from skipmq.cli import place
 from skipmq.cli.environment import configuration, open_database
@@ -32,8 +33,6 @@ from skipmq.server import request_log
 from skipmq.telemetry.logs import log
 
 T = TypeVar("T")
-# Seconds without a heartbeat after which a worker is silent.
-_SILENT = 30
 
 
 class LocalNode:
@@ -103,7 +102,7 @@ class LocalNode:
     def has_workers(self) -> bool:
         """Return whether a worker has sent a heartbeat in the last half minute."""
         found = self.run(workers.known(self.node.database, self.node.deadline()))
-        return any(each.seen < _SILENT for each in found)
+        return any(each.seen < SILENT_SECONDS for each in found)
 
     def _missing(self, name: QueueName, action: str) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""

@@ -291,6 +291,8 @@ class Broker:
             found["replication"] = f"unknown: {error.message}"
         if state == monitor.DAMAGED:
             found["damage"] = node.monitor.reason
+        if (lock := await node.table_locks.oldest()) is not None:
+            found["lock"] = lock.session
         skew = self.node.keys.skew() if self.node.keys is not None else None
         if skew is not None:
             found["clock_skew_seconds"] = f"{skew:.1f}"

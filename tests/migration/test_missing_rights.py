@@ -61,6 +61,7 @@ def state(url: str) -> list[Any]:
         return found.fetchall()
 
 
+@pytest.mark.every_server
 def test_owner_who_may_not_make_roles_is_told_what_an_administrator_runs_until_nothing_is_missing(
     bare_server: Databases,
 ) -> None:
@@ -98,6 +99,7 @@ def test_owner_who_may_not_make_roles_is_told_what_an_administrator_runs_until_n
     assert json.loads(run(node, "queue", "list", "--json")[0]) == {"queues": []}
 
 
+@pytest.mark.every_server
 def test_owner_who_may_make_roles_lacks_only_what_an_administrator_grants(
     bare_server: Databases,
 ) -> None:

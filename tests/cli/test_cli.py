@@ -366,12 +366,11 @@ def test_doctor_names_a_port_that_another_program_has(url: str) -> None:
 
 
 def test_doctor_names_each_problem(embedded_databases: Databases) -> None:
-    words, url = ("doctor", "--json"), "postgresql://127.0.0.1:1/x"
-    empty = run(*words, database_url=embedded_databases.empty(), port=free_port(), code=1)
-    away = run(*words, database_url=url, port=free_port(), code=1)
-    told = run("doctor", database_url=url, port=free_port(), code=1)
+    urls = embedded_databases.empty(), "postgresql://127.0.0.1:1/x"
+    printed = [run("doctor", "--json", database_url=url, port=free_port(), code=1) for url in urls]
+    told = run("doctor", database_url=urls[1], port=free_port(), code=1)
 
-    found = [json.loads(each)["checks"] for each in (empty, away)]
+    found = [json.loads(each)["checks"] for each in printed]
     problems = [{f["check"]: f for f in each if not f["ok"]} for each in found]
     assert problems[0]["schema"]["remedy"].startswith("run `skipmq migrate` as ")
     assert "Connection refused" in problems[1]["database"]["detail"]

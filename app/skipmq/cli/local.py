@@ -30,7 +30,6 @@ from skipmq.protocol.codec import REQUESTS
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.limits import LIST_RESULTS
 from skipmq.server import request_log
-from skipmq.telemetry.logs import log
 
 T = TypeVar("T")
 
@@ -144,7 +143,6 @@ def open_node(settings: Settings, url: str = "", *, create: bool = False) -> Ite
     with ExitStack() as stack:
         user = ""
         if not url:
-            stack.enter_context(log.silenced())
             _, url = stack.enter_context(open_database(settings, create=create))
             schema.check(url)
             schema.check_partitions(url)
@@ -192,10 +190,7 @@ def run_as_owner(
         finally:
             database.close()
 
-    with (
-        log.silenced(),
-        open_database(settings or configuration().settings, create=create) as (url, _),
-    ):
+    with open_database(settings or configuration().settings, create=create) as (url, _):
         try:
             schema.check(url)
             if not everywhere or not schema.is_router(url):

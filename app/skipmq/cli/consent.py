@@ -27,7 +27,7 @@ def described(node: Source, queue: str) -> str:
     return f"{named.name} ({named.region}, {messages})"
 
 
-def ask(question: str) -> None:
+def ask(question: str, otherwise: str = "nothing was deleted") -> None:
     """Ask a question; raise click.ClickException unless the answer is yes."""
     try:
         agreed = click.confirm(visible(question))
@@ -35,4 +35,4 @@ def ask(question: str) -> None:
         click.echo(err=True)
         agreed = False
     if not agreed:
-        raise click.ClickException("nothing was deleted; --yes answers the question")
+        raise click.ClickException(f"{otherwise}; --yes answers the question")

@@ -250,6 +250,21 @@ _ALL = (
         "Show what needs attention in the queues of an account and region, the worst first.",
     ),
     Deferred(
+        "nodes",
+        "sessions:nodes",
+        "Show the worker processes of all nodes with their figures of the last minute.",
+    ),
+    Deferred(
+        "sessions",
+        "sessions:sessions",
+        "Show the sessions of the database server, and who blocks whom.",
+    ),
+    Deferred(
+        "tasks",
+        "queue.tasks:tasks",
+        "Show the tasks of all queues of an account and region, those that run first.",
+    ),
+    Deferred(
         "audit",
         "audit:audit",
         "Show changes to queues, refused requests and console sign-ins, newest first.",

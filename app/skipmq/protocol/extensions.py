@@ -32,6 +32,13 @@ class DeletePickedMessages(QueueParameters, kw_only=True):
 class DescribeDatabase(Parameters): ...
 
 
+class EndSession(Parameters, kw_only=True):
+    ProcessId: Integer
+    Kind: str
+    StartedMicroseconds: Long | None = None
+    Partition: Integer | None = None
+
+
 class FailMessage(QueueParameters, kw_only=True):
     ReceiptHandle: str
     FailureReason: str
@@ -110,6 +117,10 @@ class ListQueueStatistics(Parameters, kw_only=True):
     Minutes: Integer | None = None
 
 
+class ListSessions(Parameters, kw_only=True):
+    Partition: Integer | None = None
+
+
 class ListTasks(Parameters, kw_only=True):
     MaxResults: Integer | None = None
 
@@ -155,6 +166,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         CopyMessages,
         DeletePickedMessages,
         DescribeDatabase,
+        EndSession,
         FailMessage,
         GetAccessKeyRights,
         GetMessageTimeline,
@@ -169,6 +181,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListMessageTasks,
         ListNodes,
         ListQueueStatistics,
+        ListSessions,
         ListTasks,
         MoveMessages,
         PeekMessages,

@@ -33,6 +33,7 @@ ACCOUNT_PERMISSIONS = (
     "ListMessageMoveTasks",
     "ListAuditRecords",
     "DescribeDatabase",
+    "EndSession",
     "ListAccessKeys",
 )
 

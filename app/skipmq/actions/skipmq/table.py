@@ -15,6 +15,7 @@ from skipmq.actions.skipmq import (
     inspection,
     overview,
     search,
+    sessions,
     tasks,
     timeline,
     troubles,
@@ -33,6 +34,9 @@ EXTENSIONS: Mapping[str, Action] = {
     ),
     "DescribeDatabase": Action(
         run=database.describe_database, needs=access.account_needs("DescribeDatabase"), is_read=True
+    ),
+    "EndSession": Action(
+        run=sessions.end_session, needs=access.account_needs("EndSession"), is_change=True
     ),
     "FailMessage": on_queue(failures.fail_message, "ChangeMessageVisibility"),
     "GetAccessKeyRights": Action(
@@ -78,6 +82,12 @@ EXTENSIONS: Mapping[str, Action] = {
     ),
     "ListQueueStatistics": Action(
         run=overview.list_queue_statistics, needs=access.account_needs("ListQueues"), is_read=True
+    ),
+    "ListSessions": Action(
+        run=sessions.list_sessions,
+        needs=access.account_needs("DescribeDatabase"),
+        is_read=True,
+        seconds=5.0,
     ),
     "ListTasks": Action(
         run=tasks.list_tasks, needs=access.account_needs("ListMessageMoveTasks"), is_read=True

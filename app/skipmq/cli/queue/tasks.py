@@ -1,5 +1,6 @@
 """The commands that move, copy and delete messages of a queue by message tasks."""
 
+from collections.abc import Sequence
 from time import sleep
 from typing import Any
 
@@ -9,11 +10,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq.actions.sqs import moves
+from skipmq.cli import place
 from skipmq.cli.completion import queue_argument, queue_names
 from skipmq.cli.consent import ask, described, yes_option
 from skipmq.cli.output import cell, err, printing_json, shown_time
 from skipmq.cli.plain import plain
-from skipmq.cli.source import Source, open_source
+from skipmq.cli.source import Source, act, open_source
 from skipmq.protocol import limits
 from skipmq.telemetry.terminal import visible
 
@@ -129,12 +131,33 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             node.act("CancelMessageMoveTask", TaskHandle=handle)
             node.advance_tasks()
             tasks = _tasks(node, name)
-    if not tasks:
-        return tasks, f"queue {name} has no tasks"
+    return plain(tasks), _table(tasks) if tasks else f"queue {name} has no tasks"
+
+
+@click.command("tasks")
+@place.reached
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100),
+    default=50,
+    show_default=True,
+    help="Maximum number of tasks.",
+)
+@printing_json
+def tasks(limit: int) -> tuple[Any, Any]:
+    """Show the tasks of all queues of an account and region, those that run first."""
+    found = act("ListTasks", MaxResults=limit)["Tasks"]
+    return {"tasks": plain(found)}, _table(found, is_of_all=True) if found else "there are no tasks"
+
+
+def _table(tasks: Sequence[dict[str, Any]], *, is_of_all: bool = False) -> Table:
     headings = ("started (UTC)", "type", "status", "done", "of", "to", "filter", "failure")
-    table = Table(*headings, box=None, pad_edge=False)
+    of_all = ("queue", "by") if is_of_all else ()
+    table = Table(*of_all, *headings, box=None, pad_edge=False)
     for task in tasks:
+        whose = (task["SourceArn"].rpartition(":")[2], cell(task.get("StartedBy")))
         table.add_row(
+            *(map(escape, whose) if is_of_all else ()),
             shown_time(task["StartedTimestamp"] / 1000),
             task["Kind"],
             task["Status"].lower(),
@@ -144,7 +167,7 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             escape(_filter(task)),
             escape(cell(task.get("FailureReason"))),
         )
-    return plain(tasks), table
+    return table
 
 
 def _filter(task: dict[str, Any]) -> str:

@@ -44,6 +44,7 @@ create table skipmq.queue_minute (
   received bigint not null,
   deleted bigint not null,
   dead_lettered bigint not null,
+  expired bigint not null,
   -- At the last change in the minute.
   messages bigint not null,
   primary key (queue_id, minute)
@@ -59,6 +60,7 @@ create table skipmq.queue_period (
   received bigint not null,
   deleted bigint not null,
   dead_lettered bigint not null,
+  expired bigint not null,
   -- At the last change in the period.
   messages bigint not null,
   primary key (queue_id, start)

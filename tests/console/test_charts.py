@@ -18,11 +18,12 @@ _number = count(1)
 # Six hours that come and go, with some minutes in which nothing happened.
 MINUTES = """
   insert into skipmq.queue_minute (minute, queue_id, sent, received, deleted, dead_lettered,
-    messages)
+    expired, messages)
   select date_trunc('minute', skipmq.clock()) - n * interval '1 minute', q.queue_id,
     900 + 700 * sin(n / 9.0) + (n * 37) %% 90, 880 + 700 * sin((n - 2) / 9.0) + (n * 53) %% 90,
     860 + 700 * sin((n - 2) / 9.0) + (n * 53) %% 90,
     case when n %% 11 < 3 then 60 + n %% 7 else 0 end,
+    case when n %% 40 < 4 then 20 else 0 end,
     4000 + 2500 * cos(n / 40.0)
   from generate_series(1, 359) n, skipmq.queue q
   where q.name = %s and n not between 20 and 24
@@ -181,7 +182,7 @@ def test_one_crosshair_shows_the_values_of_all_charts(
     assert browser.texts(".chart:first-child .legend b") == values[1:]
 
     browser.point("h1")
-    eventually(lambda: browser.texts(".chart:first-child .legend b") == [""] * 4)
+    eventually(lambda: browser.texts(".chart:first-child .legend b") == [""] * 5)
     browser.hide(hidden=False)
     assert browser.complaints() == []
 
@@ -239,8 +240,8 @@ def test_week_has_its_hours_and_says_where_data_begins(node: NodeProcess, busy: 
     with psycopg.connect(node.owner_url, autocommit=True) as owner:
         owner.execute(
             "insert into skipmq.queue_period (start, queue_id, sent, received, deleted,"
-            " dead_lettered, messages) select date_bin('10 minutes', skipmq.clock(), 'epoch')"
-            " - n * interval '10 minutes', queue_id, 7, 0, 0, 0, n from skipmq.queue,"
+            " dead_lettered, expired, messages)"
+            " select date_bin('10 minutes', skipmq.clock(), 'epoch') - n * interval '10 minutes', queue_id, 7, 0, 0, 0, 0, n from skipmq.queue,"
             " generate_series(288, 293) n where name = %s",
             (busy,),
         )

@@ -62,6 +62,9 @@ def test_busiest_queues_have_metrics_of_their_own_and_the_others_are_summed(
     assert found["skipmq_queue_approximate_number_of_messages_delayed", "slow"] == 1
     assert found["skipmq_queue_oldest_message_age_seconds", "slow"] == 0
     assert found["skipmq_queue_oldest_message_age_seconds", "busy"] > 0
+    expires = "skipmq_queue_oldest_message_expires_in_seconds"
+    assert 345_500 < found[expires, "busy"] < 345_600
+    assert (expires, "slow") not in found
     assert found["skipmq_queue_sent_message_size_bytes_total", "busy"] == 80
     assert node.metric("skipmq_other_queues") == len(sqs.list_queues()["QueueUrls"]) - 2
 

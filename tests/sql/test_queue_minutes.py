@@ -2,7 +2,7 @@ from support.postgres import Connection
 from support.sql import Queue, advance, number
 
 MINUTES = (
-    "select queue_id, sent, received, deleted, dead_lettered, messages"
+    "select queue_id, sent, received, deleted, dead_lettered, expired, messages"
     " from skipmq.queue_minutes(%s, %s)"
 )
 
@@ -32,11 +32,11 @@ def test_minute_has_what_happened_in_it(orders: Queue) -> None:
     fold(owner)
 
     assert minutes(owner, orders) == [
-        (orders.id, 3, 0, 2, 0, 1),
-        (orders.id, 1, 0, 0, 0, 2),
+        (orders.id, 3, 0, 2, 0, 0, 1),
+        (orders.id, 1, 0, 0, 0, 0, 2),
     ]
-    assert minutes(owner, orders, last=1) == [(orders.id, 1, 0, 0, 0, 2)]
-    assert minutes(owner, other) == [(other.id, 1, 0, 0, 0, 1)]
+    assert minutes(owner, orders, last=1) == [(orders.id, 1, 0, 0, 0, 0, 2)]
+    assert minutes(owner, other) == [(other.id, 1, 0, 0, 0, 0, 1)]
 
 
 def test_minutes_are_kept_for_six_hours(orders: Queue) -> None:
@@ -61,16 +61,22 @@ def test_older_minutes_are_kept_by_ten_minutes_for_seven_days(orders: Queue) -> 
         advance(owner, f"1 day {7 * n} minutes")
         orders.send("a", "b")
         fold(owner)
+    owner.execute("update skipmq.queue set message_retention_period = 60")
+    advance(owner, "1 day 20 minutes")
+    assert number(owner, "select skipmq.expire_messages()") == 6
+    fold(owner)
 
     advance(owner, "1 day 10 hours")
     fold(owner, everything=True)
-    week = "select sent, messages from skipmq.queue_minutes(array[%s], 10080, %s)"
+    week = "select sent, expired, messages from skipmq.queue_minutes(array[%s], 10080, %s)"
     by_ten = owner.execute(week, (orders.id, 10)).fetchall()
     by_hour = owner.execute(week, (orders.id, 60)).fetchall()
 
     assert number(owner, "select count(*) from skipmq.queue_minute") == 0
-    assert (len(by_ten) in (2, 3), sum(sent for sent, _ in by_ten)) == (True, 6)
-    assert (sum(sent for sent, _ in by_hour), by_hour[-1][1]) == (6, 6)
+    assert len(by_ten) in (3, 4)
+    for steps in (by_ten, by_hour):
+        assert (sum(each[0] for each in steps), sum(each[1] for each in steps)) == (6, 6)
+        assert steps[-1][2] == 0
     advance(owner, "9 days")
     fold(owner, everything=True)
     assert owner.execute(week, (orders.id, 10)).fetchall() == []

@@ -114,6 +114,34 @@ def test_messages_that_are_dead_lettered_are_trouble_for_a_quarter_of_an_hour(
     assert troubles(owner) == []
 
 
+@pytest.mark.parametrize("is_target", [False, True])
+def test_messages_about_to_expire_are_trouble_and_those_that_did_are_counted(
+    owner: Connection, orders: Queue, *, is_target: bool
+) -> None:
+    if is_target:
+        Queue(owner, "source", RedrivePolicy=redrive_policy("orders"))
+    owner.execute("update skipmq.queue set message_retention_period = 400")
+    orders.send("a", "b")
+    advance(owner, "290 seconds")
+    assert troubles(owner) == []
+    advance(owner, "320 seconds")
+
+    (expiring,) = troubles(owner)
+    advance(owner, "410 seconds")
+    owner.execute("select skipmq.expire_messages()")
+    orders.send("c")
+    (expired,) = troubles(owner)
+
+    assert (expiring["trouble"], expiring["queue"], expiring["messages"]) == (
+        "expiring",
+        "orders",
+        2,
+    )
+    assert 0 < expiring["seconds"] <= 80
+    assert (expired["trouble"], expired["queue"], expired["messages"]) == ("expired", "orders", 2)
+    assert expired["dead_letter_queue"] is None
+
+
 def test_task_that_failed_is_trouble_until_another_begins(owner: Connection, orders: Queue) -> None:
     del orders
     arn = "arn:aws:sqs:us-east-1:000000000000:orders"

@@ -115,11 +115,15 @@ def test_queue_period_is_exact_before_and_after_changes_are_folded(
     reader: Connection, owner: Connection
 ) -> None:
     events = (
-        "select queue, sum(sent), sum(deleted), sum(dead_lettered) from skipmq_views.queue_period"
-        " group by 1 order by 1"
+        "select queue, sum(sent), sum(deleted), sum(dead_lettered), sum(expired)"
+        " from skipmq_views.queue_period group by 1 order by 1"
     )
     redrive = Redrive(owner, 1)
     redrive.dead.delete(*redrive.dead.receive())
+    redrive.source.send("late")
+    owner.execute("update skipmq.queue set message_retention_period = 60")
+    advance(owner, "2 minutes")
+    owner.execute("select skipmq.expire_messages()")
     seen = []
     for fold in ("select 1", "select skipmq.fold_counts(true)"):
         owner.execute(fold.encode())
@@ -130,7 +134,7 @@ def test_queue_period_is_exact_before_and_after_changes_are_folded(
     of_periods = reader.execute(events).fetchall()
 
     assert seen == [of_periods, of_periods]
-    assert of_periods == [("dead", 1, 1, 0), ("source", 1, 0, 1)]
+    assert of_periods == [("dead", 1, 1, 0, 0), ("source", 2, 0, 1, 1)]
 
 
 @pytest.mark.parametrize(

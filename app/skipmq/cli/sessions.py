@@ -6,9 +6,7 @@ from typing import Any
 import click
 
 from skipmq.cli import place
-from skipmq.cli.consent import ask, yes_option
-from skipmq.cli.output import cell, printing_json
-from skipmq.cli.plain import plain
+from skipmq.cli.output import ask, cell, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source
 from skipmq.cli.tables import Column, table

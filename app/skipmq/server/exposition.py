@@ -40,6 +40,11 @@ _QUEUE_GAUGES = (
         "Age of the oldest message that is visible or in flight, 0 if there is none",
         "oldest",
     ),
+    (
+        "oldest_message_expires_in_seconds",
+        "Time until the oldest message that is visible or in flight expires, if there is one",
+        "expires_in",
+    ),
 )
 _QUEUE_COUNTERS = (
     ("number_of_messages_sent", "Messages sent to the queue", "sent"),
@@ -161,7 +166,9 @@ def _queue_metrics(
     for name, about, field in _QUEUE_GAUGES:
         gauge = GaugeMetricFamily(f"skipmq_queue_{name}", about, labels=_QUEUE)
         for queue in queues:
-            gauge.add_metric(_labels(queue), getattr(queue, field) or 0)
+            value = getattr(queue, field)
+            if value is not None or field == "oldest":
+                gauge.add_metric(_labels(queue), value or 0)
         yield gauge
     for name, about, field in _QUEUE_COUNTERS:
         counter = CounterMetricFamily(f"skipmq_queue_{name}", about, labels=_QUEUE)

@@ -9,7 +9,7 @@
 create function skipmq.queue_minutes(p_queue_ids bigint[], p_minutes integer default 60, p_step integer default 1)
 returns table (
   queue_id bigint, minute timestamptz, sent bigint, received bigint, deleted bigint, dead_lettered bigint,
-  messages bigint
+  expired bigint, messages bigint
 )
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -17,17 +17,17 @@ as $$
   with period as (
     select date_trunc('minute', skipmq.clock()) - make_interval(mins => p_minutes) as since
   ), found as (
-    select m.queue_id, m.minute, m.sent, m.received, m.deleted, m.dead_lettered, m.messages
+    select m.queue_id, m.minute, m.sent, m.received, m.deleted, m.dead_lettered, m.expired, m.messages
     from period t join skipmq.queue_minute m on m.minute > t.since
     where m.queue_id = any (p_queue_ids)
     union all
-    select p.queue_id, p.start, p.sent, p.received, p.deleted, p.dead_lettered, p.messages
+    select p.queue_id, p.start, p.sent, p.received, p.deleted, p.dead_lettered, p.expired, p.messages
     from period t join skipmq.queue_period p on p.start > t.since - interval '10 minutes'
     where p.queue_id = any (p_queue_ids) and p_minutes > 360
   )
   select
     f.queue_id, date_bin(make_interval(mins => p_step), f.minute, 'epoch') as minute, sum(f.sent)::bigint,
-    sum(f.received)::bigint, sum(f.deleted)::bigint, sum(f.dead_lettered)::bigint,
+    sum(f.received)::bigint, sum(f.deleted)::bigint, sum(f.dead_lettered)::bigint, sum(f.expired)::bigint,
     (array_agg(f.messages order by f.minute desc))[1]
   from found f
   group by f.queue_id, date_bin(make_interval(mins => p_step), f.minute, 'epoch')

@@ -21,7 +21,7 @@ create function skipmq.queue_statistics(
   p_filter text default null, p_tag text default null
 ) returns table (
   account text, region text, queue text, queue_id bigint, queues bigint, messages bigint, visible bigint,
-  in_flight bigint, delayed bigint, oldest float8, sent bigint, bytes_sent bigint, received bigint,
+  in_flight bigint, delayed bigint, oldest float8, expires_in float8, sent bigint, bytes_sent bigint, received bigint,
   empty_receives bigint, deleted bigint, expired bigint, dead_lettered bigint, redriven bigint, moved_in bigint,
   send_rate float8, receive_rate float8, delete_rate float8,
   fifo boolean, policy text, dead_letters boolean, trouble text, sort float8
@@ -59,7 +59,7 @@ begin
     group by t.queue
   ), matching as materialized (
     select
-      q.account, q.region, q.name, q.queue_id, q.fifo, q.policy, coalesce(greatest(c.messages, 0), 0) as messages,
+      q.account, q.region, q.name, q.queue_id, q.fifo, q.policy, q.message_retention_period as retention, coalesce(greatest(c.messages, 0), 0) as messages,
       coalesce(c.sent, 0) as sent, coalesce(c.bytes_sent, 0) as bytes_sent, coalesce(c.received, 0) as received,
       coalesce(c.empty_receives, 0) as empty_receives, coalesce(c.deleted, 0) as deleted,
       coalesce(c.expired, 0) as expired, coalesce(c.dead_lettered, 0) as dead_lettered,
@@ -93,6 +93,7 @@ begin
       when 'sent' then m.send_rate
       when 'deleted' then m.delete_rate
       when 'dead-lettered' then m.dead_lettered
+      when 'expired' then m.expired
       when 'trouble' then coalesce(10 - m.rank, 0)
       when 'oldest' then case when m.messages > 0 then coalesce(skipmq.try_oldest_message(m.queue_id, m.fifo), 0) else 0 end
       when 'visible' then case when m.messages > 0 then (select n.visible from skipmq.try_count_messages(m.queue_id, m.messages) n) else 0 end
@@ -114,16 +115,21 @@ begin
   (
     select
       g.account, g.region, g.name, g.queue_id, 1::bigint, g.messages, n.visible, n.in_flight, n.delayed,
-      case when n.visible + n.in_flight > 0 then skipmq.try_oldest_message(g.queue_id, g.fifo) end,
+      o.oldest, case when o.oldest is not null then greatest(g.retention - o.oldest, 0) end,
       g.sent, g.bytes_sent, g.received, g.empty_receives, g.deleted, g.expired, g.dead_lettered, g.redriven, g.moved_in,
       g.send_rate, g.receive_rate, g.delete_rate, g.fifo, g.policy, g.dead_letters, g.trouble, g.sort
     from given g
     cross join lateral skipmq.try_count_messages(g.queue_id, g.messages) n
+    cross join lateral (
+      select case when n.visible + n.in_flight > 0 then skipmq.try_oldest_message(g.queue_id, g.fifo) end as oldest
+      -- Merged into the query it would be evaluated twice.
+      offset 0
+    ) o
     order by g.place
   )
   union all
   select
-    null, null, null, null, count(*), coalesce(sum(m.messages), 0)::bigint, null, null, null, null,
+    null, null, null, null, count(*), coalesce(sum(m.messages), 0)::bigint, null, null, null, null, null,
     coalesce(sum(m.sent), 0)::bigint, coalesce(sum(m.bytes_sent), 0)::bigint, coalesce(sum(m.received), 0)::bigint,
     coalesce(sum(m.empty_receives), 0)::bigint, coalesce(sum(m.deleted), 0)::bigint,
     coalesce(sum(m.expired), 0)::bigint, coalesce(sum(m.dead_lettered), 0)::bigint,

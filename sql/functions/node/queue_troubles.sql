@@ -1,7 +1,8 @@
 -- Does: returns what needs attention in the queues of an account and region, or in one, the worst first, up to p_limit:
 --   of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered, behind) with the
---   age of its oldest message; dead-lettered with their number in 15 minutes and, of the 20 with most, the time since the
---   first after an hour without; task-failed with its age.
+--   age of its oldest message; expiring with the time until the oldest message expires, a quarter of the retention period
+--   and a day before; dead-lettered and expired with their number in 15 minutes and, of the 20 with most, the time since
+--   the first after an hour without; task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -10,7 +11,7 @@
 -- Routed: to all partitions; the rows are merged, order by rank, seconds desc nulls last, messages desc, queue limit p_limit.
 --
 -- The bounds are those of the alerts in deploy/prometheus. A queue without sends for an hour and receives for half an hour
--- is no trouble, nor are a dead-letter queue's messages: no client waits for them. The 1,000 queues with most messages are
+-- is no trouble, nor are a dead-letter queue's messages, unless they expire: no client waits for them. The 1,000 queues with most messages are
 -- examined, of these in detail those whose oldest message is older than a minute.
 create function skipmq.queue_troubles(
   p_account text, p_region text, p_limit integer default 100, p_queue text default null
@@ -29,15 +30,17 @@ declare
 begin
   return query
   with waiting as materialized (
-    select q.queue_id, q.name, q.policy, q.messages, skipmq.try_oldest_message(q.queue_id, q.fifo) as oldest
+    select q.*, skipmq.try_oldest_message(q.queue_id, q.fifo) as oldest
     from (
-      select q.queue_id, q.name, q.fifo, q.policy, c.messages
+      select
+        q.queue_id, q.name, q.fifo, q.policy, q.message_retention_period as retention, c.messages, exists (
+          select from skipmq.queue s
+          where s.dead_letter_account = p_account and s.region = p_region and s.dead_letter_name = q.name
+        ) as dead_letters
       from skipmq.queue q
       join skipmq.queue_count c on c.queue_id = q.queue_id
       where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
-        and c.messages > 0 and not exists (
-        select from skipmq.queue s
-        where s.dead_letter_account = p_account and s.region = p_region and s.dead_letter_name = q.name)
+        and c.messages > 0
       order by c.messages desc
       limit 1000
     ) q
@@ -69,20 +72,29 @@ begin
       -- Merged into the query it would be evaluated twice, by its filter and its result.
       offset 0
     ) s
-    where w.oldest > 60 and s.trouble is not null
+    where w.oldest > 60 and not w.dead_letters and s.trouble is not null
     union all
-    select 4, 'dead-lettered', m.name, m.policy, extract(epoch from v_now - b.minute)::float8, m.dead_lettered,
-      m.dead_letter_name, null
+    select 2, 'expiring', w.name, w.policy, greatest(w.retention - w.oldest, 0), w.messages, null, null
+    from waiting w
+    where w.retention - w.oldest < least(w.retention / 4.0, 86400) and not exists (
+      select from skipmq.queue_minute m
+      where m.queue_id = w.queue_id and m.minute >= v_now - interval '15 minutes' and m.expired > 0)
+    union all
+    select
+      case m.event when 'expired' then 0 else 4 end, m.event, m.name, m.policy,
+      extract(epoch from v_now - b.minute)::float8, m.number, case m.event when 'dead-lettered' then m.dead_letter_name end,
+      null
     from (
-      select q.*, m.dead_lettered, row_number() over (order by m.dead_lettered desc) as place
+      select q.*, m.event, m.number, row_number() over (partition by m.event order by m.number desc) as place
       from (
-        select m.queue_id, sum(m.dead_lettered)::bigint as dead_lettered
+        select m.queue_id, e.event, sum(e.number)::bigint as number
         from skipmq.queue_minute m
-        where m.minute >= v_now - interval '15 minutes' and m.dead_lettered > 0
+        cross join lateral (values ('dead-lettered', m.dead_lettered), ('expired', m.expired)) e (event, number)
+        where m.minute >= v_now - interval '15 minutes' and e.number > 0
           and (p_queue is null or m.queue_id = (
             select q.queue_id from skipmq.queue q
             where q.account = p_account and q.region = p_region and q.name = p_queue))
-        group by m.queue_id
+        group by m.queue_id, e.event
       ) m
       join skipmq.queue q on q.queue_id = m.queue_id
       where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
@@ -92,7 +104,8 @@ begin
       from (
         select d.minute, lag(d.minute) over (order by d.minute) as before
         from skipmq.queue_minute d
-        where m.place <= 20 and d.queue_id = m.queue_id and d.dead_lettered > 0
+        where m.place <= 20 and d.queue_id = m.queue_id
+          and case m.event when 'expired' then d.expired else d.dead_lettered end > 0
       ) d
       where d.before is null or d.before < d.minute - interval '1 hour'
     ) b

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from skipmq.broker import workers
 from skipmq.broker.consumers import ConsumerRow
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -58,7 +59,7 @@ def _shown(row: ConsumerRow, user: str | None) -> dict[str, Any]:
 
 async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, Any]:
     """List the worker processes of all nodes with their figures of the last minute."""
-    workers = await node.workers.all(call.deadline)
+    found = await workers.known(node.database, call.deadline)
     return {
         "Workers": [
             {
@@ -77,7 +78,7 @@ async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, 
                 "DatabaseConnections": each.figures.get("database_connections"),
                 "WaitingReceivers": each.figures.get("waiting"),
             }
-            for each in workers
+            for each in found
         ],
         "ThisProcess": node.process,
     }

@@ -4,6 +4,7 @@ from typing import Any
 
 from skipmq.actions import checks
 from skipmq.actions.sqs import messages
+from skipmq.broker import inspection
 from skipmq.broker.inspection import MessageFailures, Reference
 from skipmq.broker.messages import receipts
 from skipmq.broker.node import Node
@@ -27,7 +28,8 @@ async def fail_message(
     checks.visibility_timeout(parameters.VisibilityTimeout)
     seal = receipts.seal(node.receipt_keys.accepted, queue.name.arn)
     receipt = seal.decode(parameters.ReceiptHandle)
-    if not await node.inspection.record_failure(
+    if not await inspection.record_failure(
+        node.database,
         queue,
         Reference(receipt.message, receipt.message_id),
         receipt.receive_count,
@@ -51,7 +53,7 @@ async def list_message_failures(
     node: Node, call: Call[extensions.ListMessageFailures], queue: Queue
 ) -> dict[str, Any]:
     """Group the first messages of a queue by kind of failure, and by the queue they came from."""
-    found = await node.inspection.failures(queue, call.deadline)
+    found = await inspection.failures(node.database, queue, call.deadline)
     counted = sum(each.messages for each in found)
     kinds: dict[str | None, list[MessageFailures]] = {}
     sources: dict[str | None, list[MessageFailures]] = {}

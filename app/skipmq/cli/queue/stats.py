@@ -15,10 +15,9 @@ from rich.text import Text
 
 from skipmq.broker.statistics import Order, QueueMinute, QueueStatistics
 from skipmq.cli import place
-from skipmq.cli.completion import queue_names
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.cli.source import Source, open_source
+from skipmq.cli.source import Source, open_source, queue_names
 from skipmq.cli.tables import Column, table
 
 _MINUTES = 60
@@ -83,6 +82,7 @@ _COLUMNS = (
     Column("received\n/s", 8, is_number=True),
     Column("deleted\n/s", 7, is_number=True),
     Column("dead-\nlettered", 4, is_number=True),
+    Column("expired", 9, is_number=True),
 )
 
 
@@ -147,7 +147,7 @@ def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics)
 def _cells(each: QueueStatistics) -> list[str]:
     counts = [count(each.visible), count(each.in_flight), count(each.delayed)]
     rates = [rate(per_second(getattr(each, name))) for name in _RATES]
-    return [*counts, duration(each.oldest), *rates, count(each.dead_lettered)]
+    return [*counts, duration(each.oldest), *rates, count(each.dead_lettered), count(each.expired)]
 
 
 def _name(each: QueueStatistics, own: tuple[str, str]) -> str:
@@ -239,7 +239,7 @@ def _minutes(minutes: Sequence[QueueMinute], now: int) -> list[Any]:
         numbers = [by_minute.get(first + 60 * n, 0) for n in range(_MINUTES)]
         lines.add_row(field, Text(_sparkline(numbers), no_wrap=True), count(max(numbers)))
     table = Table("minute (UTC)", box=None, pad_edge=False)
-    for heading in ("sent", "received", "deleted", "dead-lettered", "messages"):
+    for heading in ("sent", "received", "deleted", "dead-lettered", "expired", "messages"):
         table.add_column(heading, justify="right")
     for minute, *counts in map(structs.astuple, minutes[-_ROWS:]):
         table.add_row(f"{datetime.fromtimestamp(minute, UTC):%H:%M}", *map(count, counts))
@@ -254,6 +254,7 @@ def _sparkline(numbers: Sequence[int]) -> str:
 
 _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "oldest": duration,
+    "expires_in": duration,
     "send_rate": rate,
     "receive_rate": rate,
     "delete_rate": rate,

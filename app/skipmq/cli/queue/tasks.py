@@ -11,11 +11,9 @@ from rich.table import Table
 
 from skipmq.actions.sqs import moves
 from skipmq.cli import place
-from skipmq.cli.completion import queue_argument, queue_names
-from skipmq.cli.consent import ask, described, yes_option
-from skipmq.cli.output import cell, err, printing_json, shown_time
-from skipmq.cli.plain import plain
-from skipmq.cli.source import Source, act, open_source
+from skipmq.cli.output import ask, cell, err, plain, printing_json, shown_time, yes_option
+from skipmq.cli.queue.queues import described
+from skipmq.cli.source import Source, act, open_source, queue_argument, queue_names
 from skipmq.protocol import limits
 from skipmq.telemetry.terminal import visible
 

@@ -25,6 +25,7 @@ _FLOWS = (
     ("Received", "Received", "received"),
     ("Deleted", "Deleted", "deleted"),
     ("DeadLettered", "Dead-lettered", "dead"),
+    ("Expired", "Expired", "expired"),
 )
 # The changes that charts mark, by action.
 _CHANGES = {

@@ -33,6 +33,7 @@ COLUMNS = (
     Column("delayed", "Delayed", "Delayed", is_default=False),
     Column("messages", "Messages", "Messages", is_default=False),
     Column("dead-lettered", "Dead-lettered", "DeadLettered"),
+    Column("expired", "Expired", "Expired", is_default=False),
     Column("sent", "In /min", "SentPerMinute"),
     Column("deleted", "Out /min", "DeletedPerMinute"),
     Column("curve", "Last hour", None),

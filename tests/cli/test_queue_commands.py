@@ -361,3 +361,16 @@ def test_message_in_flight_is_released(url: str) -> None:
         )
     )
     assert record["parameters"]["MessageGroupIds"] == ["shop-7"]
+
+
+def test_queue_is_paused_and_resumed(url: str) -> None:
+    run(url, "create", "orders")
+    run(url, "send", "orders", "a")
+
+    assert run(url, "pause", "orders") == "paused receives of queue orders\n"
+    assert received(url, "orders") == []
+    assert json.loads(run(url, "resume", "orders", "--json")) == {
+        "queue": "orders",
+        "paused": False,
+    }
+    assert len(received(url, "orders")) == 1

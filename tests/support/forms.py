@@ -23,7 +23,7 @@ CHANGES = {
 
 
 def attributes(sqs: Any, queue: str) -> dict[str, str]:
-    names = ["All", "HistoryMode"]
+    names = ["All", "HistoryMode", "Paused"]
     return dict(sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"])
 
 

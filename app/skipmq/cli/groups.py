@@ -19,6 +19,8 @@ _COMMANDS = {
         "create": "queue.queues:queue_create",
         "show": "queue.queues:queue_show",
         "set": "queue.queues:queue_set",
+        "pause": "queue.queues:queue_pause",
+        "resume": "queue.queues:queue_resume",
         "tag": "queue.queues:queue_tag",
         "purge": "queue.queues:queue_purge",
         "delete": "queue.queues:queue_delete",

@@ -130,6 +130,10 @@ class MoveMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
 
+class PauseQueue(QueueParameters, kw_only=True):
+    Paused: bool | None = None
+
+
 class PeekMessages(QueueParameters, kw_only=True):
     State: str | None = None
     Order: str | None = None
@@ -184,6 +188,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListSessions,
         ListTasks,
         MoveMessages,
+        PauseQueue,
         PeekMessages,
         PeekNewestMessages,
         ReleaseMessages,

@@ -24,6 +24,7 @@ PERMISSIONS = (
     "ReleaseMessages",
     "GetQueueAttributes",
     "SetQueueAttributes",
+    "PauseQueue",
     "PurgeQueue",
     "StartMessageMoveTask",
     "DeleteQueue",

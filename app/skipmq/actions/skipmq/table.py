@@ -14,6 +14,7 @@ from skipmq.actions.skipmq import (
     groups,
     inspection,
     overview,
+    pauses,
     search,
     sessions,
     tasks,
@@ -98,6 +99,7 @@ EXTENSIONS: Mapping[str, Action] = {
         on_queue=True,
         is_change=True,
     ),
+    "PauseQueue": on_queue(pauses.pause_queue, "PauseQueue", is_change=True),
     "PeekMessages": on_queue(inspection.peek_messages, "PeekMessages", is_read=True),
     "PeekNewestMessages": on_queue(
         watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0

@@ -76,7 +76,7 @@ begin
       skipmq.queue_grants(),
       skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval, jsonb),
       skipmq.change_access_key(text, boolean, interval, jsonb),
-      skipmq.revoke_access_key(text),
+      skipmq.revoke_access_key(text, text),
       skipmq.rotate_receipt_key(),
       skipmq.reencrypt_access_key(text, bytea, bytea, text)
       from skipmq_node;

@@ -77,6 +77,10 @@ class ListAuditRecords(Parameters, kw_only=True):
     AccessKeyId: str | None = None
     Action: str | None = None
     Outcome: str | None = None
+    By: str | None = None
+    ChangesOnly: bool | None = None
+    SinceTimestamp: Long | None = None
+    UntilTimestamp: Long | None = None
     MaxResults: Integer | None = None
     NextToken: str | None = None
 

@@ -298,7 +298,7 @@ def test_redrive_goes_on_after_it_is_interrupted(url: str) -> None:
     run(url, "create", "work", "-a", f"RedrivePolicy={policy}")
     run(url, "send", "dead", "tea", "--count", "100")
     with subprocess.Popen(
-        [*SKIPMQ, "queue", "redrive", "dead", "--to", "work", "--rate", "1"],
+        [*SKIPMQ, "queue", "redrive", "dead", "--to", "work", "--rate", "1", "--yes"],
         env=environment({"database_url": url}),
         stderr=subprocess.PIPE,
         text=True,

@@ -10,7 +10,7 @@ CHANGES = {
     "queues/{name}/settings/tags": {"key": "forged", "value": "x"},
     "queues/{name}/settings/tags/remove": {"key": "team"},
     "queues/{name}/settings/policy": {"policy": ""},
-    "queues/{name}/redrive": {},
+    "queues/{name}/redrive": {"confirmed": "yes"},
     "queues/{name}/redrive/cancel": {"handle": "x"},
     "queues/{name}/purge": {"typed": "{name}"},
     "queues/{name}/delete": {"typed": "{name}"},

@@ -48,25 +48,65 @@ def _filters(command: Any) -> Any:
     shell_complete=queue_names,
     help="Queue to move to (default: the source queue of each message).",
 )
-@_rate
+@click.option(
+    "--rate",
+    type=click.IntRange(0, limits.MOVES_PER_SECOND),
+    default=limits.REDRIVES_PER_SECOND,
+    show_default=True,
+    help="Maximum number of messages per second; 0 is no limit.",
+)
+@yes_option
 @printing_json
-def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
+def queue_redrive(*, name: str, target: str | None, rate: int, yes: bool) -> tuple[Any, Any]:
     """Redrive the messages of the dead-letter queue NAME, and wait until the task ends.
 
-    After Ctrl-C nodes continue the task; `skipmq queue tasks NAME --cancel` ends it.
+    It counts them by their kind of failure, and asks first. After Ctrl-C nodes continue the task;
+    `skipmq queue tasks NAME --cancel` ends it.
     """
     with open_source() as node:
         destination = None if target is None else node.queue_url(target)
         source = _arn(node, name)
         destination = None if destination is None else _arn(node, destination)
-        return _complete(
+        if not yes:
+            err.print(_kinds(node.act("ListMessageFailures", QueueUrl=name)))
+            speed = f"at most {rate} a second" if rate else "without a limit of the rate"
+            to = target or "the queues that they came from"
+            ask(f"Move {described(node, name)} to {to}, {speed}?", "nothing was moved")
+        result, text = _complete(
             node,
             name,
             "StartMessageMoveTask",
             SourceArn=source,
             DestinationArn=destination,
-            MaxNumberOfMessagesPerSecond=rate,
+            MaxNumberOfMessagesPerSecond=rate or None,
         )
+        stayed = _stayed(node, name)
+        why = "; ".join(f"{number:,} {reason}" for reason, number in stayed.items() if number)
+        return result | {"stayed": stayed}, f"{text}; {why} stay" if why else text
+
+
+def _kinds(found: dict[str, Any]) -> Table:
+    table = Table("messages", "failure", box=None, pad_edge=False)
+    for each in found["Kinds"]:
+        kind = each.get("FailureKind") or "no reason was left by a consumer"
+        table.add_row(f"{each['Messages']:,}", escape(visible(kind)))
+    gone = sum(each["Messages"] for each in found["Sources"] if not each.get("Exists"))
+    if gone:
+        table.add_row(f"{gone:,}", "of these have no source queue any more: they need --to")
+    if not found["IsWhole"]:
+        table.add_row("", f"of the first {found['Counted']:,} messages")
+    return table
+
+
+def _stayed(node: Source, name: str) -> dict[str, int]:
+    """Return how many messages a queue has after a redrive, by why they were not moved."""
+    reasons = {
+        "in_flight": "ApproximateNumberOfMessagesNotVisible",
+        "delayed": "ApproximateNumberOfMessagesDelayed",
+        "visible": "ApproximateNumberOfMessages",
+    }
+    shown = node.act("GetQueueAttributes", QueueUrl=name, AttributeNames=[*reasons.values()])
+    return {reason: int(shown["Attributes"][each]) for reason, each in reasons.items()}
 
 
 @click.command("move")

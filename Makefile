@@ -46,7 +46,7 @@ BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 # the package again, a third of what a command costs; and each worker would compile all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run cluster test test-all test-wsgi compiled coverage test-unit lint format hooks docs packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
+.PHONY: help run cluster test test-all test-wsgi compiled coverage test-unit lint format hooks docs reference packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -114,6 +114,9 @@ release: $(VENV)/.dev ## Build, check, try out and sign a release in dist/; CONT
 
 docs: $(VENV)/.dev ## Build the documentation into dist/docs/
 	$(BIN)/sphinx-build -qWnaE --keep-going -d .cache/docs app/docs dist/docs
+
+reference: $(VENV)/.dev ## Write the tables of app/docs/reference as the code is
+	@$(BIN)/python app/docs/generate.py
 
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages

@@ -83,10 +83,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
     Which one is by its name, so that each server gets its share of every file.
     """
-    servers = servers_of(item)
-    if len(servers) > 1 and not item.get_closest_marker("every_server"):
+    taken, servers = server_of(item), ["embedded", *debian_servers()]
+    if taken and not item.get_closest_marker("every_server"):
         chosen = servers[crc32(item.nodeid.partition("[")[0].encode()) % len(servers)]
-        if item.callspec.params["databases"] != chosen:  # type: ignore[attr-defined]
+        if taken != chosen:
             item.add_marker(pytest.mark.slow)
 
 
@@ -97,11 +97,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: folders.get(item.path.parent.name, len(FIRST)))
 
 
-def servers_of(item: pytest.Item) -> list[str]:
-    """Return the servers that a test's fixture `databases` has, if it is run on each."""
+def server_of(item: pytest.Item) -> str | None:
+    """Return the server that this run of a test has, if it has one for each."""
     callspec = getattr(item, "callspec", None)
-    is_on_each = callspec is not None and "databases" in callspec.params
-    return ["embedded", *debian_servers()] if is_on_each else []
+    taken = callspec.params if callspec else {}
+    server: str | None = taken.get("databases") or taken.get("_own_server")
+    return server
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -178,15 +179,17 @@ def _has_memory() -> bool:
 
 @pytest.fixture(scope="session")
 def embedded_databases(server_folder: Path) -> Iterator[Databases]:
-    with embedded.start(server_folder / "embedded", ephemeral=True) as server:
-        yield Databases(server)
+    server = embedded.start(server_folder / "embedded", ephemeral=True)
+    with server, Databases(server).connected() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
 def router_server(server_folder: Path) -> Iterator[Databases]:
     """Give a server for routers of partitions, which has PL/Proxy."""
-    with embedded.start(server_folder / "router", ephemeral=True, bin_dir=plproxy_server()) as it:
-        yield Databases(it)
+    server = embedded.start(server_folder / "router", ephemeral=True, bin_dir=plproxy_server())
+    with server, Databases(server).connected() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -199,7 +202,7 @@ def debian_databases(server_folder: Path) -> Iterator[Callable[[str], Databases]
             folder = server_folder / f"debian-{version}"
             binaries = DEBIAN / version / "bin"
             server = embedded.start(folder, ephemeral=True, bin_dir=binaries)
-            return Databases(stack.enter_context(server))
+            return stack.enter_context(Databases(stack.enter_context(server)).connected())
 
         yield started
 

@@ -131,9 +131,9 @@ def test_command_prints_a_line_for_each_record_and_cuts_nothing(url: str) -> Non
 
 
 def test_command_filters_and_prints_json(url: str) -> None:
-    (found,) = json.loads(run(url, "audit", "--queue", "orders", "--key", KEY, "--json"))
-    (deleted,) = json.loads(run(url, "audit", "--action", "DeleteQueue", "--json"))
-    (last,) = json.loads(run(url, "audit", "--limit", "1", "--json"))
+    (found,) = json.loads(run(url, "audit", "--queue", "orders", "--key", KEY, "--json"))["records"]
+    (deleted,) = json.loads(run(url, "audit", "--action", "DeleteQueue", "--json"))["records"]
+    (last,) = json.loads(run(url, "audit", "--limit", "1", "--json"))["records"]
 
     assert found["request_id"] == "1"
     assert deleted == found
@@ -151,15 +151,17 @@ def test_equal_refusals_are_one_with_their_number(embedded_databases: Databases)
             write(connection, old, record(request_id="change", age=age - 1))
     url = as_node(owner)
 
-    first, *rest = json.loads(run(url, "audit", "--since", "1h", "--json"))
-    (only,) = json.loads(run(url, "audit", "--outcome", "InvalidClientTokenId", "--json"))
+    first, *rest = json.loads(run(url, "audit", "--since", "1h", "--json"))["records"]
+    (only,) = json.loads(run(url, "audit", "--outcome", "InvalidClientTokenId", "--json"))[
+        "records"
+    ]
 
     assert [each["request_id"] for each in (first, *rest)] == ["change", "of 30.0", "change"]
     assert (rest[0]["count"], only["count"], first["count"]) == (2, 3, 1)
     assert only["first_at"] < rest[0]["first_at"] < only["recorded_at"]
     assert "InvalidClientTokenId, 3 times since" in run(url, "audit")
     changes = json.loads(run(url, "audit", "--changes", "--until", "20s", "--limit", "9", "--json"))
-    assert {each["request_id"] for each in changes} == {"change"}
+    assert {each["request_id"] for each in changes["records"]} == {"change"}
     assert run(url, "audit", "--since", "soon", code=2) == ""
     with NodeProcess(database_url=url, workers=1) as node:
         node.ready()
@@ -180,7 +182,7 @@ def test_what_a_command_changes_is_on_the_record(embedded_databases: Databases) 
     run(url, "queue", "set", "by-hand", "Policy=x", code=1)
     run(url, "queue", "send", "by-hand", "a body that nobody records")
 
-    found = json.loads(run(url, "audit", "--queue", "by-hand", "--json"))
+    found = json.loads(run(url, "audit", "--queue", "by-hand", "--json"))["records"]
 
     assert [(each["action"], each["outcome"], each["door"]) for each in found] == [
         ("SetQueueAttributes", "InvalidAttributeValue", "command"),

@@ -213,8 +213,8 @@ def commands(place: Path) -> dict[str, list[str]]:
     where = ["--where", "queue = 'orders'"]
     return {
         "serve": ["--port", "1", "--insecure"],
-        **dict.fromkeys(("migrate", "config", "doctor", "trouble", "top", "audit"), []),
-        **dict.fromkeys(("sessions", "nodes", "tasks"), []),
+        **{each: [] for each in ("migrate", "config", "doctor", "trouble", "top", "audit")},
+        **{each: [] for each in ("sessions", "nodes", "tasks")},
         "import": [str(queues)],
         "psql": ["-Atc", "select 1"],
         "work": ["json:loads", "--once"],
@@ -224,10 +224,10 @@ def commands(place: Path) -> dict[str, list[str]]:
         "queue peek": ["empty"],
         "queue search": ["orders", "--body", "tea"],
         "queue consumers": ["orders"],
+        "queue groups": ["orders.fifo"],
+        "queue release": ["orders", "00000000-0000-0000-0000-000000000000"],
         "queue timeline": ["orders", "00000000-0000-0000-0000-000000000000"],
         "queue redrive": ["orders", "--yes"],
-        "queue groups": ["orders"],
-        "queue release": ["orders", "--group", "tea"],
         "queue pause": ["nowhere"],
         "queue resume": ["orders"],
         "queue move": ["empty", "orders", "--body", "tea"],

@@ -28,7 +28,7 @@ def doctor(data: Path, settings: str) -> dict[str, Any]:
         schema.migrate(server.url)
         settings = {"database_url": server.url, "port": free_port()}
         done = invoke(("doctor", "--json"), environment(settings))
-    findings = {each["check"]: each for each in json.loads(done.stdout)}
+    findings = {each["check"]: each for each in json.loads(done.stdout)["checks"]}
     found: dict[str, Any] = findings["vacuum"]
     assert done.code == int(not found["ok"]), done.stdout
     return found

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from skipmq.actions.skipmq import audit as actions
 from skipmq.broker import audit_log, inspection
@@ -16,13 +15,23 @@ from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.telemetry.terminal import visible
+from skipmq.cli.tables import Column, table
 
 _USER = ":user/"
 # The fewest records of a read.
 _STEP = 500
 _AGO = re.compile("([0-9]{1,6})([smhd])")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_COLUMNS = (
+    Column("time (UTC)"),
+    Column("action"),
+    Column("queue", 1, shrinks=True),
+    Column("account", 5),
+    Column("by", 3, shrinks=True),
+    Column("from", 4),
+    Column("door", 6),
+    Column("outcome", 2, shrinks=True),
+)
 
 
 @click.command()
@@ -98,7 +107,9 @@ def audit(
         }
         for record in records
     ]
-    return result, _table(records, counts, own.arn) if records else "no matching records"
+    return {"records": result}, _table(
+        records, counts, own.arn
+    ) if records else "no matching records"
 
 
 def _moment(text: str | None, clock: float, option: str) -> int | None:
@@ -118,20 +129,20 @@ def _moment(text: str | None, clock: float, option: str) -> int | None:
 def _table(
     records: Sequence[AuditRecord], counts: Mapping[int, tuple[int, float]], own: str
 ) -> Table:
-    headings = ("time (UTC)", "action", "queue", "account", "by", "from", "door", "outcome")
-    table = Table(*headings, box=None, pad_edge=False)
-    for each in records:
-        table.add_row(
-            _text(shown_time(each.recorded_at)),
-            _text(each.action),
-            _text(each.queue and each.queue.removeprefix(own)),
-            _text(each.account),
-            _text(_caller(each)),
-            _text(each.client),
-            _text(each.door),
-            _text(each.outcome if counts[each.id][0] == 1 else _times(each, counts)),
+    rows = (
+        (
+            cell(shown_time(each.recorded_at)),
+            cell(each.action),
+            cell(each.queue and each.queue.removeprefix(own)),
+            cell(each.account),
+            cell(_caller(each)),
+            cell(each.client),
+            cell(each.door),
+            each.outcome if counts[each.id][0] == 1 else _times(each, counts),
         )
-    return table
+        for each in records
+    )
+    return table(_COLUMNS, rows)
 
 
 def _times(record: AuditRecord, counts: Mapping[int, tuple[int, float]]) -> str:
@@ -146,7 +157,3 @@ def _caller(record: AuditRecord) -> str | None:
     if key is not None and record.key_name not in {None, key}:
         key = f"{record.key_name} ({key})"
     return f"claims {key}" if record.claimed else key
-
-
-def _text(value: str | None) -> Text:
-    return Text(visible(cell(value)))

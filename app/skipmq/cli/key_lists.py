@@ -4,13 +4,22 @@ import json
 from typing import Any
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
 from skipmq.broker import access_keys
 from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.cli.tables import Column, table
+
+# The JSON output has other columns, too.
+_COLUMNS = (
+    Column("access key id"),
+    Column("account", 4),
+    Column("name"),
+    Column("rights", 1, shrinks=True),
+    Column("enabled", 2),
+    Column("expires", 3),
+    Column("last used", 5),
+)
 
 
 @click.command("list")
@@ -37,16 +46,9 @@ def keys_list(*, revoked: bool) -> tuple[Any, Any]:
         for key in stored_keys
     ]
     if not rows:
-        return rows, "no access keys yet: `skipmq keys create`"
-    shown = Table(box=None, pad_edge=False)
-    # The JSON output has the other columns.
-    columns = ("access_key_id", "account", "name", "rights", "enabled", "expires", "last_used")
-    for name in columns:
-        is_key = name == "access_key_id"
-        shown.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
-    for row in rows:
-        shown.add_row(*(escape(cell(row[name])) for name in columns))
-    return rows, shown
+        return {"keys": rows}, "no access keys yet: `skipmq keys create`"
+    shown = ([cell(row[each.heading.replace(" ", "_")]) for each in _COLUMNS] for row in rows)
+    return {"keys": rows}, table(_COLUMNS, shown)
 
 
 def _revoked() -> tuple[Any, Any]:
@@ -63,7 +65,7 @@ def _revoked() -> tuple[Any, Any]:
     ]
     columns = [Column(name.replace("_", " ")) for name in rows[0]] if rows else []
     cells = [[cell(value) for value in row.values()] for row in rows]
-    return rows, table(columns, cells) if rows else "no access key was revoked"
+    return {"keys": rows}, table(columns, cells) if rows else "no access key was revoked"
 
 
 def _summary(rights: str) -> str:

@@ -25,7 +25,7 @@ from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration
 from skipmq.cli.key_lists import keys_list
 from skipmq.cli.local import account_name, record_change, run_as_owner
-from skipmq.cli.output import printing_json, shown_time
+from skipmq.cli.output import ask, printing_json, shown_time, yes_option
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
@@ -63,7 +63,13 @@ def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> 
     if policy is None:
         for queue in queues:
             if not _PATTERN.fullmatch(queue):
-                raise click.BadParameter("use the queue's name, not its ARN", param_hint="--queue")
+                problem = (
+                    "use the queue's name, not its ARN or URL"
+                    if {":", "/"} & {*queue}
+                    else f"{queue} is no name of a queue: those have letters a to z, digits, - and"
+                    " _; * and ? are wildcards"
+                )
+                raise click.BadParameter(problem, param_hint="--queue")
         return rights_for(role or "admin", queues) if role or queues else None
     if role or queues:
         raise click.UsageError("--policy cannot be combined with --role or --queue")
@@ -137,11 +143,17 @@ def keys_create(
     rights = _rights(role, queues, policy)
     master, new = _master(settings), new_credentials()
     encrypted = master.encrypt(new.key_id, new.secret)
-    _run(
-        lambda database: _store(database, new, encrypted, account, name, rights),
-        settings,
-        create=True,
-    )
+
+    async def create(database: Database) -> None:
+        for key in await access_keys.stored(database) if name else ():
+            if (key.account, key.name, key.parent) == (account, name, None):
+                raise click.ClickException(
+                    f"account {account} has a key named {name}: rotate or revoke {key.id}, or"
+                    " choose another name"
+                )
+        await _store(database, new, encrypted, account, name, rights)
+
+    _run(create, settings, create=True)
     given = rights or rights_for("admin")
     _note("CreateAccessKey", account, new.key_id, name or new.key_id, Rights=json.loads(given))
     return _shown(new, {"account": account})
@@ -270,9 +282,17 @@ def _note(action: str, account: str, key_id: str, name: str | None, **more: Any)
 
 @keys.command("revoke")
 @click.argument("key_id")
+@yes_option
 @printing_json
-def keys_revoke(key_id: str) -> tuple[Any, Any]:
+def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
     """Permanently delete KEY_ID and its temporary credentials."""
+    if not yes:
+        key = run_as_owner("keys", lambda database: _find(database, key_id))
+        named = f" ({key.name})" if key.name not in (None, key_id) else ""
+        ask(
+            f"Permanently delete access key {key_id}{named} of account {key.account}?",
+            "nothing was revoked",
+        )
 
     async def revoke(database: Database) -> StoredKey:
         key = await _find(database, key_id)

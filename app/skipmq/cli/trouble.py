@@ -1,6 +1,5 @@
 """The `trouble` command: what needs attention, as on the console's overview."""
 
-import json
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skipmq.cli import place
-from skipmq.cli.output import out
+from skipmq.cli.output import json_option, out, print_json
 from skipmq.cli.source import open_source
 
 _MAXIMUM = 100
@@ -37,7 +36,7 @@ _FIELDS = {
     show_default=True,
     help="Maximum number of lines.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def trouble(limit: int, *, as_json: bool) -> None:
     """Show what needs attention in the queues of an account and region, the worst first.
 
@@ -49,7 +48,7 @@ def trouble(limit: int, *, as_json: bool) -> None:
     troubles = found["Troubles"]
     if as_json:
         shown = [{key: each.get(name) for key, name in _FIELDS.items()} for each in troubles]
-        click.echo(json.dumps({"troubles": shown, "found": found["Found"]}, indent=2))
+        print_json({"troubles": shown, "found": found["Found"]})
     else:
         out.print(_table(troubles, found["Found"]) if troubles else "Nothing needs attention.")
     if troubles:

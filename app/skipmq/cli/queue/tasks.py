@@ -11,15 +11,27 @@ from rich.table import Table
 
 from skipmq.actions.sqs import moves
 from skipmq.cli import place
-from skipmq.cli.output import ask, cell, err, plain, printing_json, shown_time, yes_option
+from skipmq.cli.output import ask, cell, err, note, plain, printing_json, shown_time, yes_option
 from skipmq.cli.queue.queues import described
 from skipmq.cli.source import Source, act, open_source, queue_argument, queue_names
+from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
-from skipmq.telemetry.terminal import visible
 
 # Seconds between two polls of a task's progress.
 _POLL_INTERVAL = 0.2
 _ACTIVE = ("RUNNING", "CANCELLING")
+_COLUMNS = (
+    Column("started (UTC)"),
+    Column("type"),
+    Column("status"),
+    Column("done", 1, is_number=True),
+    Column("of", 2, is_number=True),
+    Column("to", 4, shrinks=True),
+    Column("filter", 5, shrinks=True),
+    Column("failure", 3, shrinks=True),
+)
+_QUEUE, _BY = Column("queue"), Column("by", 6)
+_KINDS = (Column("messages", is_number=True), Column("failure", shrinks=True))
 _DONE = {"move": "moved", "copy": "copied", "delete": "deleted", "redrive": "moved"}
 
 
@@ -86,16 +98,16 @@ def queue_redrive(*, name: str, target: str | None, rate: int, yes: bool) -> tup
 
 
 def _kinds(found: dict[str, Any]) -> Table:
-    table = Table("messages", "failure", box=None, pad_edge=False)
-    for each in found["Kinds"]:
-        kind = each.get("FailureKind") or "no reason was left by a consumer"
-        table.add_row(f"{each['Messages']:,}", escape(visible(kind)))
+    rows = [
+        (f"{each['Messages']:,}", each.get("FailureKind") or "no reason was left by a consumer")
+        for each in found["Kinds"]
+    ]
     gone = sum(each["Messages"] for each in found["Sources"] if not each.get("Exists"))
     if gone:
-        table.add_row(f"{gone:,}", "of these have no source queue any more: they need --to")
+        rows.append((f"{gone:,}", "of these have no source queue any more: they need --to"))
     if not found["IsWhole"]:
-        table.add_row("", f"of the first {found['Counted']:,} messages")
-    return table
+        rows.append(("", f"of the first {found['Counted']:,} messages"))
+    return table(_KINDS, rows)
 
 
 def _stayed(node: Source, name: str) -> dict[str, int]:
@@ -169,7 +181,8 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             node.act("CancelMessageMoveTask", TaskHandle=handle)
             node.advance_tasks()
             tasks = _tasks(node, name)
-    return plain(tasks), _table(tasks) if tasks else f"queue {name} has no tasks"
+    result = {"tasks": plain(tasks)}
+    return result, _table(tasks) if tasks else f"queue {name} has no tasks"
 
 
 @click.command("tasks")
@@ -189,23 +202,22 @@ def tasks(limit: int) -> tuple[Any, Any]:
 
 
 def _table(tasks: Sequence[dict[str, Any]], *, is_of_all: bool = False) -> Table:
-    headings = ("started (UTC)", "type", "status", "done", "of", "to", "filter", "failure")
-    of_all = ("queue", "by") if is_of_all else ()
-    table = Table(*of_all, *headings, box=None, pad_edge=False)
-    for task in tasks:
-        whose = (task["SourceArn"].rpartition(":")[2], cell(task.get("StartedBy")))
-        table.add_row(
-            *(map(escape, whose) if is_of_all else ()),
-            shown_time(task["StartedTimestamp"] / 1000),
+    rows = (
+        (
+            *((task["SourceArn"].rpartition(":")[2],) if is_of_all else ()),
+            cell(shown_time(task["StartedTimestamp"] / 1000)),
             task["Kind"],
             task["Status"].lower(),
             f"{task['ApproximateNumberOfMessagesMoved']:,}",
             f"{task['ApproximateNumberOfMessagesToMove']:,}",
-            escape(task.get("DestinationArn", "").rpartition(":")[2]),
-            escape(_filter(task)),
-            escape(cell(task.get("FailureReason"))),
+            task.get("DestinationArn", "").rpartition(":")[2],
+            _filter(task),
+            cell(task.get("FailureReason")),
+            *((cell(task.get("StartedBy")),) if is_of_all else ()),
         )
-    return table
+        for task in tasks
+    )
+    return table((_QUEUE, *_COLUMNS, _BY) if is_of_all else _COLUMNS, rows)
 
 
 def _filter(task: dict[str, Any]) -> str:
@@ -271,12 +283,9 @@ def _complete(node: Source, name: str, action: str, **parameters: Any) -> tuple[
         return _ended(node, name, node.act(action, **parameters)["TaskHandle"])
     except KeyboardInterrupt:
         # Which may come when it has started and the answer is not here yet.
-        click.echo(
-            visible(
-                "skipmq: a task that has started continues on the nodes:"
-                f" `skipmq queue tasks {name}` shows it, with --cancel ends it"
-            ),
-            err=True,
+        note(
+            "a task that has started continues on the nodes:"
+            f" `skipmq queue tasks {name}` shows it, with --cancel ends it"
         )
         raise
 

@@ -130,6 +130,8 @@ def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
     assert eventually(lambda: sqs.receive_message(QueueUrl=url).get("Messages"))
     done = visitor.get("queues/former-dead/redrive").body
     assert "moved to former" in done
+    overview = visitor.get("queues/former/overview").body
+    assert "1 moved in from <a" in overview
     assert "Redrive" not in tabs(done)
 
 

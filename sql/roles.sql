@@ -78,12 +78,10 @@ begin
       skipmq.queue_grants(),
       skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval, jsonb),
       skipmq.change_access_key(text, boolean, interval, jsonb),
-      skipmq.revoke_access_key(text),
+      skipmq.revoke_access_key(text, text),
       skipmq.rotate_receipt_key(),
       skipmq.reencrypt_access_key(text, bytea, bytea, text)
       from skipmq_node;
-  end if;
-  if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq_views to skipmq_node;
     grant select on all tables in schema skipmq_views to skipmq_node;
     -- The migrations' own table, which nodes read at start-up.

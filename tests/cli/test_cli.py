@@ -51,8 +51,8 @@ def test_redrive_of_messages_that_came_from_no_queue_asks_for_a_target(url: str)
     run("queue", "set", "work", attribute, database_url=url)
     run("queue", "send", "dead", "direct", database_url=url)
 
-    failed = run("queue", "redrive", "dead", code=1, database_url=url)
-    moved = run("queue", "redrive", "dead", "--to", "work", database_url=url)
+    failed = run("queue", "redrive", "dead", "--yes", code=1, database_url=url)
+    moved = run("queue", "redrive", "dead", "--to", "work", "--yes", database_url=url)
 
     assert "0 messages moved from dead: failed, CouldNotDetermineMessageSource" in failed
     assert "specify a target with --to" in failed
@@ -78,7 +78,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     dead_letters = json.loads(
         run("queue", "peek", "dead.fifo", "--limit", "100", "--json", database_url=url)
     )["messages"]
-    moved = run("queue", "redrive", "dead.fifo", database_url=url)
+    moved = run("queue", "redrive", "dead.fifo", "--yes", database_url=url)
     left = run("queue", "peek", "dead.fifo", "--state", "visible", database_url=url)
 
     assert "job 0" in told
@@ -89,7 +89,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     assert f"{len(dead_letters)} messages moved from dead.fifo: completed" in moved
     assert "no matching messages" in left
     assert "must be configured as a Dead Letter Queue" in run(
-        "queue", "redrive", "work.fifo", code=1, database_url=url
+        "queue", "redrive", "work.fifo", "--yes", code=1, database_url=url
     )
 
 

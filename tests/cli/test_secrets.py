@@ -21,6 +21,7 @@ from skipmq import cli
 from skipmq.database import embedded
 from support import servers
 from support.analytics import SHORT_LIVED
+from support.command_lines import commands
 from support.commands import invoke, loaded
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port
 from support.key_commands import Keys
@@ -202,79 +203,6 @@ def _is_refused(url: str) -> bool:
 
 def with_password(url: str, password: str = PASSWORD, **others: Any) -> str:
     return psycopg.conninfo.make_conninfo(url, user="secretive", password=password, **others)
-
-
-def commands(place: Path) -> dict[str, list[str]]:
-    """Return plausible arguments for every command."""
-    policy = place / "policy.json"
-    policy.write_text('{"Version": "2012-10-17", "Statement": []}')
-    queues = place / "queues.toml"
-    queues.write_text("[queues.orders]\n")
-    lake, key = str(place / "lake"), "AKIAIOSFODNN7EXAMPLE"
-    where = ["--where", "queue = 'orders'"]
-    return {
-        "serve": ["--port", "1", "--insecure"],
-        "migrate": [],
-        "config": [],
-        "import": [str(queues)],
-        "doctor": [],
-        "psql": ["-Atc", "select 1"],
-        "work": ["json:loads", "--once"],
-        "trouble": [],
-        "queue create": ["orders"],
-        "queue list": [],
-        "queue show": ["orders"],
-        "queue peek": ["empty"],
-        "queue search": ["orders", "--body", "tea"],
-        "queue consumers": ["orders"],
-        "queue groups": ["orders.fifo"],
-        "queue release": ["orders", "00000000-0000-0000-0000-000000000000"],
-        "queue timeline": ["orders", "00000000-0000-0000-0000-000000000000"],
-        "queue redrive": ["orders"],
-        "queue move": ["empty", "orders", "--body", "tea"],
-        "queue copy": ["empty", "orders"],
-        "queue delete-matching": ["empty", "--body", "tea", "--yes"],
-        "queue tasks": ["empty"],
-        "queue send": ["orders", "tea", "-a", "kind=String:green"],
-        "queue receive": ["orders", "--delete"],
-        "queue stats": ["orders"],
-        "queue tail": ["nowhere"],
-        "queue set": ["orders", "DelaySeconds=0"],
-        "queue tag": ["orders", "team=shop"],
-        "queue purge": ["orders", "--yes"],
-        "queue delete": ["nowhere", "--yes"],
-        "top": [],
-        "audit": [],
-        "keys create": ["--policy", str(place / "secret")],
-        "keys list": [],
-        "keys permit": [key, "--role", "reader"],
-        "keys disable": [key],
-        "keys enable": [key],
-        "keys revoke": [key],
-        "keys rotate": [key],
-        "keys rotate-master": [],
-        "keys rotate-receipts": [],
-        "keys session": [key],
-        "sql grant": ["application", "--send", "orders"],
-        "sql list": [],
-        "sql revoke": ["application"],
-        "partitions init": ["--router", NO_ROUTER, "--partition", NO_ROUTER],
-        "partitions add": ["--router", NO_ROUTER, "--partition", NO_ROUTER],
-        "partitions rebalance-plan": ["--router", NO_ROUTER],
-        "partitions rebalance": ["--router", NO_ROUTER],
-        "partitions list": ["--router", NO_ROUTER],
-        "partitions doctor": ["--router", NO_ROUTER],
-        "analytics export": ["--lake", lake],
-        "analytics verify": ["--lake", lake],
-        "analytics stream": ["--output", lake, "--once"],
-        "analytics pipeline": ["--output", str(place / "tables")],
-        "analytics report": ["--output", str(place / "report")],
-        "analytics bodies": ["orders", "--lake", lake, "--output", str(place / "bodies.parquet")],
-        "analytics advise": ["--apply", "--yes"],
-        "analytics replay": ["--to", "orders", *where, "--dry-run"],
-        "analytics forget": [*where, "--dry-run"],
-        "analytics reconcile": [],
-    }
 
 
 def rightly(url: str) -> dict[str, object]:

@@ -338,7 +338,11 @@ def test_redrive_moves_messages_back(sqs: Any, visitor: Visitor, queue: str, nam
 
     wrong = visitor.post(f"queues/{name}-dead/redrive", {"rate": "501"})
     assert (wrong.status, "between 1 and 500" in wrong.body) == (400, True)
-    assert visitor.post(f"queues/{name}-dead/redrive", {"rate": "10"}).status == 303
+    asked = visitor.post(f"queues/{name}-dead/redrive", {"rate": "10"})
+    assert (asked.status, "at most 10 a second" in asked.body) == (200, True)
+    assert "of 1 moved" not in asked.body
+    form = {"rate": "10", "confirmed": "yes"}
+    assert visitor.post(f"queues/{name}-dead/redrive", form).status == 303
 
     page = f"queues/{name}-dead/redrive/tasks"
     eventually(lambda: "completed" in visitor.get(page, HX_Request="true").body)
@@ -390,6 +394,7 @@ def test_what_was_sent_is_never_markup(sqs: Any, visitor: Visitor, name: str) ->
         visitor.post(f"queues/{name}/settings/tags", {"key": EVIL, "value": EVIL}),
         visitor.post(f"queues/{name}/settings/policy", {"policy": EVIL}),
         visitor.post(f"queues/{name}/redrive", {"destination": EVIL, "rate": EVIL}),
+        visitor.post(f"queues/{name}/redrive", {"destination": EVIL}),
         visitor.post(f"queues/{name}/transfer", {"reference": EVIL, "destination": EVIL}),
         visitor.post("scope", {"account": EVIL, "region": EVIL}),
     ]

@@ -21,14 +21,14 @@ from skipmq import cli
 from skipmq.database import embedded
 from support import servers
 from support.analytics import SHORT_LIVED
-from support.command_lines import commands
+from support.command_lines import PASSWORD, commands
 from support.commands import invoke, loaded
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port
 from support.key_commands import Keys
 from support.postgres import Databases
 from support.proxy import Proxy
 
-PASSWORD, READERS = "Pl4ntedPassw0rd", "Pl4ntedReaders"
+READERS = "Pl4ntedReaders"
 MASTER_KEY = b64encode(b"Planted: a key of exactly 32 byt").decode()
 BODY, ATTRIBUTE, TOKEN, WRONG = "Pl4ntedBody", "Pl4ntedAttr", "Pl4ntedToken", "Pl4ntedWrong"
 # A part of a password that libpq took for another parameter is shown as such.
@@ -188,9 +188,6 @@ def owner_url(server: embedded.Server) -> str:
         owner.execute("select pg_reload_conf()")
         eventually(lambda: _is_refused(with_password(url, WRONG)))
     return url
-
-
-NO_ROUTER = f"postgresql://owner:{PASSWORD}@127.0.0.1:1/router"  # Where no server listens.
 
 
 def _is_refused(url: str) -> bool:

@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+# Of a router on which no server listens; it is never shown.
+PASSWORD = "Pl4ntedPassw0rd"
+NO_ROUTER = f"postgresql://owner:{PASSWORD}@127.0.0.1:1/router"
+
 
 def commands(place: Path) -> dict[str, list[str]]:
     """Return plausible arguments for every command."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from skipmq.broker.messages import budget, statements
 from skipmq.broker.messages.budget import Budget
-from skipmq.broker.messages.calls import Calls
 from skipmq.broker.messages.group_commit import GroupCommit, Key, Load, Request, Result, Run
 from skipmq.broker.messages.message import (
     OutgoingMessage,
@@ -84,7 +83,7 @@ class Messages(ABC):
     # The suffix of operations in metrics and traces.
     _suffix: ClassVar[str]
     _return_statement: ClassVar[Statement]
-    _change_calls: ClassVar[Calls]
+    _change_calls: ClassVar[statements.Calls]
     # Whether changes of one queue wait for messages that another transaction has locked.
     _waits: ClassVar[bool]
     # The most messages whose locks a transaction takes.

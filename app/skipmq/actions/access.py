@@ -11,7 +11,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.actions import checks, regions
-from skipmq.broker import moves
+from skipmq.broker import moves, queues
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -156,7 +156,9 @@ async def _targets(node: Node, call: Call) -> AsyncIterator[QueueName]:
             yield origin
     after = ""
     while True:
-        found = await node.queues.dead_letter_sources(name, after, _SOURCES, call.deadline)
+        found = await queues.dead_letter_sources(
+            node.database, name, after, _SOURCES, call.deadline
+        )
         for each in found:
             yield QueueName(name.account, name.region, each)
         if len(found) < _SOURCES:

@@ -14,7 +14,7 @@ from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
-from skipmq.database.errors import DatabaseError
+from skipmq.database.retry import DatabaseError
 from skipmq.protocol import codec, errors, limits
 from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.protocol.identity import Identity, Need
@@ -182,7 +182,7 @@ class Broker:
     def show(self) -> None:
         """Pass the node's gauges to the observer."""
         node = self.node
-        node.database.show()
+        node.database.pool.show()
         node.observer.show("requests", self.admission.active)
         node.observer.show("waiting receivers", node.waiters.count())
         node.observer.show("cached queues", node.queues.cached)
@@ -291,6 +291,8 @@ class Broker:
             found["replication"] = f"unknown: {error.message}"
         if state == monitor.DAMAGED:
             found["damage"] = node.monitor.reason
+        if (lock := await node.table_locks.oldest()) is not None:
+            found["lock"] = lock.session
         skew = self.node.keys.skew() if self.node.keys is not None else None
         if skew is not None:
             found["clock_skew_seconds"] = f"{skew:.1f}"

@@ -127,9 +127,9 @@ class Messages(ABC):
         return GroupCommit(
             run,
             max_messages or self._most,
-            lambda requests: self._database.observer.observe("group", requests, (operation,)),
+            lambda requests: self._database.pool.observer.observe("group", requests, (operation,)),
             None if self._tracing is None else self._tracing.transactions(operation),
-            self._database.longest_try,
+            self._database.pool.longest_try,
             discard,
             overtaken_after,
             self._load,

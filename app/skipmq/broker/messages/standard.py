@@ -25,9 +25,9 @@ from skipmq.broker.messages.operations import (
 from skipmq.broker.messages.receipts import Receipt
 from skipmq.broker.messages.watermark import Bounds, PendingProbe, Probe, Scan, Scans
 from skipmq.broker.queues import Queue
-from skipmq.database.errors import DatabaseError
 from skipmq.database.partitions import QUEUE_BITS, Database
 from skipmq.database.replication import Replication
+from skipmq.database.retry import DatabaseError
 from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log

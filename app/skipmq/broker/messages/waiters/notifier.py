@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Callable
 from time import monotonic
 
 from skipmq.broker.messages.waiters.registry import Waiters
-from skipmq.database.errors import DatabaseError
 from skipmq.database.listener import Session
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
+from skipmq.database.retry import DatabaseError
 from skipmq.database.wakeup import listen
 from skipmq.telemetry.logs import log
 

@@ -242,13 +242,14 @@ def presigned(url: str, key: dict[str, str]) -> str:
     return str(signer.generate_presigned_url("list_queues", HttpMethod="GET"))
 
 
-def status_of(url: str) -> int:
+def answered(url: str) -> tuple[int, str]:
+    """Return the status and the body of an answer."""
     try:
         with urllib.request.urlopen(url, timeout=20) as answer:
-            return int(answer.status)
+            return int(answer.status), str(answer.read().decode())
     except urllib.error.HTTPError as error:
         with error:
-            return error.code
+            return error.code, str(error.read().decode())
 
 
 def sent(sqs: Any, queue: str) -> str:
@@ -295,21 +296,21 @@ def test_no_secret_is_in_what_a_node_shows(
                 client(node.url, "query", **session | {"token": TOKEN}),
             ]
             assert all(sent(sqs, queue) for sqs in bad)
-            assert status_of(presigned(node.url, session)) == 200
-            assert status_of(presigned(node.url, session | {"token": TOKEN})) == 403
-            assert status_of(f"{node.url}/?Action=SendMessage&MessageBody={BODY}") == 403
+            assert answered(presigned(node.url, session))[0] == 200
+            assert answered(presigned(node.url, session | {"token": TOKEN}))[0] == 403
+            assert answered(f"{node.url}/?Action=SendMessage&MessageBody={BODY}")[0] == 403
 
             with psycopg.connect(owner_url, autocommit=True) as owner:
                 queries = owner.execute("select query from pg_stat_activity").fetchall()
                 owner.execute(FAILING)
             assert sent(good[0], queue) == "InternalFailure"
             probes = ("/metrics", "/health/ready", "/health/live", "/console")
-            shown = [_text(node.url + path) for path in probes]
+            shown = [answered(node.url + path)[1] for path in probes]
             processes = [psutil.Process(node.process.pid), *node.workers()]
             lines = [" ".join(process.cmdline()) for process in processes]
             network.close()
             assert sent(good[0], queue)
-            shown += [_text(node.url + path) for path in probes]
+            shown += [answered(node.url + path)[1] for path in probes]
     said = "".join(capfd.readouterr())
 
     for text in (node.log, said, *shown, *lines, *(query for (query,) in queries)):
@@ -317,12 +318,3 @@ def test_no_secret_is_in_what_a_node_shows(
     assert "request failed" in node.log
     assert "database unavailable" in node.log
     assert re.search('SignatureDoesNotMatch.*"event": "audit"', node.log)
-
-
-def _text(url: str) -> str:
-    try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
-            return str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        with error:
-            return str(error.read().decode())

@@ -59,7 +59,7 @@ FIRST = (
 MEMORY = Path("/dev/shm")
 PLENTY = 8 << 30
 # What a browser is made of, and the packages that have it.
-BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+BROWSER = {"chromium-headless-shell": "chromium-headless-shell", "chromedriver": "chromium-driver"}
 
 
 class _ByFile(LoadScopeScheduling):

@@ -58,7 +58,7 @@ def find_trouble(walk: Walk) -> None:
     worst, second = walk.browser.texts(".trouble")
     assert "No client receives from thumbnails" in worst
     assert re.search(r"the oldest 2[4-9] minutes", worst)
-    assert "Messages of payments moved to its dead-letter queue" in second
+    assert "Messages of payments moved to a dead-letter queue" in second
     assert re.search(r"Since (18|19|2.) minutes", second)
     walk.seen("home")
 

@@ -54,7 +54,9 @@ def run(url: str, *words: str) -> str:
 
 
 def roles_by_doctor(url: str) -> dict[str, Any]:
-    (found,) = (f for f in json.loads(run(url, "doctor", "--json")) if f["check"] == "roles")
+    (found,) = (
+        f for f in json.loads(run(url, "doctor", "--json"))["checks"] if f["check"] == "roles"
+    )
     return dict(found)
 
 

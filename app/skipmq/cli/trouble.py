@@ -1,6 +1,5 @@
 """The `trouble` command: what needs attention, as on the console's overview."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping
 from time import sleep
@@ -13,7 +12,7 @@ from rich.text import Text
 from skipmq.broker.trouble_kinds import described
 from skipmq.cli import failures, place
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import err, out, shown_time
+from skipmq.cli.output import err, json_option, out, print_json, shown_time
 from skipmq.cli.source import open_source
 from skipmq.database import monitor, session
 from skipmq.protocol import errors
@@ -69,7 +68,7 @@ class _Findings(NamedTuple):
     help="Maximum number of lines.",
 )
 @click.option("--watch", is_flag=True, help=f"Repeat every {_INTERVAL} seconds until Ctrl-C.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def trouble(limit: int, *, watch: bool, as_json: bool) -> None:
     """Show what needs attention in the queues of all accounts and regions, the worst first.
 
@@ -97,7 +96,7 @@ def _found(limit: int, *, everywhere: bool) -> _Findings:
         explained = failures.explain(error)
         if explained is None:
             raise
-        return _failed(error, "; ".join(explained[0]))
+        return _failed(error, "; ".join(explained.problems))
     return _Findings(answer["Troubles"], answer["Found"], answer.get("Unknown", []))
 
 
@@ -123,7 +122,7 @@ def _print(findings: _Findings, *, as_json: bool) -> None:
             "unknown": findings.unknown,
             "error": findings.error,
         }
-        click.echo(json.dumps(document, indent=2))
+        print_json(document)
         return
     if findings.troubles:
         out.print(_table(findings))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from skipmq.database.partitions import Database
 from skipmq.database.pool import TABLE_LOCK
-from skipmq.database.shared import SharedRead
+from skipmq.database.wakeup import SharedRead
 from skipmq.protocol import errors
 
 # The age in seconds from which a lock is reported: maintenance holds one for a moment.

@@ -2,6 +2,7 @@
 
 from skipmq.actions import access, checks, paging, regions
 from skipmq.actions.sqs import attributes, tags
+from skipmq.broker import queues
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, requests
@@ -43,8 +44,8 @@ async def list_queues(node: Node, call: Call[requests.ListQueues]) -> answers.Li
     account, region = call.identity.account, call.identity.region
     prefix = call.parameters.QueueNamePrefix or ""
     page = paging.page(call)
-    names = await node.queues.names(
-        account, region, prefix, page.after, page.limit + 1, call.deadline
+    names = await queues.names(
+        node.database, account, region, prefix, page.after, page.limit + 1, call.deadline
     )
     urls, token = page.cut(node, call, account, names)
     return answers.ListQueuesResult(QueueUrls=urls or None, NextToken=token)

@@ -17,9 +17,9 @@ from skipmq.broker import upkeep
 from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
-from skipmq.database.errors import DatabaseError
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
+from skipmq.database.retry import DatabaseError
 from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
@@ -62,10 +62,12 @@ class Janitors:
         async with asyncio.TaskGroup() as group:
             group.create_task(listen_for_tasks(self._database, self._wake))
             async for pool in self._database.partitions():
-                is_alone = pool is self._database
+                is_alone = pool is self._database.pool
                 janitor = Janitor(pool, self._settings, self._observer, shows=is_alone)
                 if not is_alone and not self._janitors:
-                    shows = Janitor(self._database, self._settings, self._observer, works=False)
+                    shows = Janitor(
+                        self._database.pool, self._settings, self._observer, works=False
+                    )
                     group.create_task(shows.run())
                     look = every(
                         *(_GROWTH_INTERVAL, self._database.look_for_partitions),

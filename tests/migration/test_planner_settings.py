@@ -29,7 +29,7 @@ def settings(connection: Connection) -> dict[str, set[str]]:
 def by_doctor(url: str) -> dict[str, Any]:
     """Return what `skipmq doctor` finds about them as a node's role."""
     variables = environment({"database_url": as_node(url), "port": free_port()})
-    findings = json.loads(invoke(("doctor", "--json"), variables).stdout)
+    findings = json.loads(invoke(("doctor", "--json"), variables).stdout)["checks"]
     found: dict[str, Any]
     (found,) = (each for each in findings if each["check"] == "planner")
     return found

@@ -9,11 +9,11 @@ Source: AWS Identity and Access Management User Guide, "Create a signed AWS API 
 
 import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,6 +29,7 @@ from skipmq.auth.canonical import (
 )
 from skipmq.auth.keys import AccessKey
 from skipmq.protocol import errors
+from skipmq.protocol.call import Request
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 # Maximum clock difference between client and server, in seconds.
@@ -46,40 +47,6 @@ _DATE = re.compile("([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2}
 _SECONDS = re.compile("[0-9]{1,6}")
 _PARAMETERS = ("Algorithm", "Credential", "Date", "Expires", "SignedHeaders", "Signature")
 _UNSIGNED = "Headers that begin with 'x-amz-' must be signed: '{}' is not."
-
-
-class SignedHeaders(Protocol):
-    """The headers of a request, by name in lower case.
-
-    Those with an attribute `is_canonical` that is true are in the form that is signed.
-    """
-
-    def items(self) -> Iterable[tuple[str, str]]:
-        """Return all headers."""
-
-
-class SignedRequest(Protocol):
-    """A request to verify; its path is decoded, its query string is not."""
-
-    @property
-    def method(self) -> str:
-        """Return the method."""
-
-    @property
-    def path(self) -> str:
-        """Return the decoded path."""
-
-    @property
-    def query(self) -> str:
-        """Return the query string without the question mark."""
-
-    @property
-    def headers(self) -> SignedHeaders:
-        """Return the headers."""
-
-    @property
-    def body(self) -> bytes:
-        """Return the body."""
 
 
 class _Scope(NamedTuple):
@@ -105,7 +72,7 @@ class _Claim(msgspec.Struct, frozen=True, gc=False):
 
 
 def verify(
-    request: SignedRequest,
+    request: Request,
     keys: Mapping[str, AccessKey],
     now: float,
     public_host: str | None = None,

@@ -74,6 +74,9 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     minutes: list[QueueMinute] | None = None
     # What is wrong, as in the overview; read for one account and region only.
     trouble: str | None = None
+    paused: bool | None = None
+    # Of the oldest messages, those that were received many times.
+    repeated: int | None = None
     account: str | None = None
     region: str | None = None
     id: int | None = None

@@ -29,7 +29,7 @@ _STANDBYS = Statement(
     "select case when connected < required then 'too few' else 'enough' end"
     " from skipmq.replication()"
 )
-_TABLE_LOCK = Statement(
+TABLE_LOCK = Statement(
     "select session, extract(epoch from clock_timestamp() - began)::float8 from skipmq.table_lock()"
 )
 _TRIES = 3
@@ -369,7 +369,7 @@ class Pool:
 
     async def _probe_tables(self) -> None:
         try:
-            ((session, seconds),) = await self._probe_rows(_TABLE_LOCK)
+            ((session, seconds),) = await self._probe_rows(TABLE_LOCK)
         except Exception as error:  # noqa: BLE001 - logged, whatever it is.
             self.observer.forget("table lock")
             # Do not delay all requests when it is unknown whether a table is locked.

@@ -97,4 +97,5 @@ def _shown(
         id=None,
         messages=None,
         policy=None,
+        repeated=None,
     )

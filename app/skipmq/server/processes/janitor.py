@@ -176,14 +176,14 @@ class Janitor:
     def _gauges(self, settings: Settings) -> list[Task]:
         found = [
             self._gauge("oldest snapshot", 5.0, self._oldest_snapshot),
+            self._gauge("clock skew", 15.0, partial(upkeep.clock_skew, self._database)),
             Task("show database", 15.0, self._show_database),
         ]
         if settings.archive:
             count = partial(
                 upkeep.count_unarchived_days, self._database, settings.history_retention
             )
-            return [*found, self._gauge("unarchived days", 60.0, count)]
-        self._observer.show("unarchived days", 0)
+            found.append(self._gauge("unarchived days", 60.0, count))
         return found
 
     def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Task:
@@ -204,8 +204,8 @@ class Janitor:
         self._observer.forget("snapshot holder")
         seconds, session = await upkeep.oldest_snapshot(self._database)
         # Each session is a series of its own, so skip those that end soon.
-        named = (seconds, session) if seconds >= self._named_after else (0.0, "")
-        self._observer.show("snapshot holder", named[0], (named[1],))
+        if seconds >= self._named_after:
+            self._observer.show("snapshot holder", seconds, (session,))
         return seconds
 
     async def _show_database(self) -> int:

@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from skipmq.actions.skipmq import audit as actions
-from skipmq.broker import audit_log, inspection
+from skipmq.broker import audit_log
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
@@ -71,7 +71,7 @@ def audit(
     settings = configuration().settings
     own = place.full_name("", settings)
     with open_node(settings) as node:
-        clock = node.run(inspection.clock(node.node.database, node.node.deadline()))
+        clock = node.run(node.node.database.clock(node.node.deadline()))
         records: list[AuditRecord] = []
         counts: dict[int, tuple[int, float]] = {}
         before, step = None, max(limit, _STEP)

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from skipmq.actions.dispatch import EVERY, perform, queue_name
-from skipmq.broker import queues, upkeep, workers
+from skipmq.broker import upkeep, workers
 from skipmq.broker.audit_log import Audit
 from skipmq.broker.node import Node
 from skipmq.broker.trouble_kinds import SILENT_SECONDS
@@ -107,7 +107,7 @@ class LocalNode:
     def _missing(self, name: QueueName, action: str) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""
         node = self.node
-        found = self.run(queues.places(node.database, name.name, node.deadline()))
+        found = self.run(node.queues.places(name.name, node.deadline()))
         others = [(account, region) for account, region, _ in found]
         owner = Identity(name.account, name.region, name.account)
         urls = self.act("ListQueues", owner).get("QueueUrls", [])

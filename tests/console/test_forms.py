@@ -124,13 +124,6 @@ def test_other_methods_are_refused(node: NodeProcess, method: str) -> None:
     assert raw(f"{node.url}/console/queues", method=method).status == 405
 
 
-def test_head_has_the_status_of_the_page_and_no_body(visitor: Visitor, node: NodeProcess) -> None:
-    for page, status in (("queues", 200), ("nothing", 404)):
-        answer = raw(node.url + visitor.address_of(page), method="HEAD")
-
-        assert (answer.status, answer.body) == (status, "")
-
-
 def test_queue_is_created_with_its_attributes(sqs: Any, visitor: Visitor, name: str) -> None:
     form = {"name": name, "kind": "fifo", "VisibilityTimeout": "45", "HistoryMode": "full"}
 

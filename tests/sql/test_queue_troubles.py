@@ -114,6 +114,25 @@ def test_messages_that_are_dead_lettered_are_trouble_for_a_quarter_of_an_hour(
     assert troubles(owner) == []
 
 
+def test_messages_that_clients_send_to_a_dead_letter_queue_are_trouble(owner: Connection) -> None:
+    dead = Queue(owner, "dead")
+    Queue(owner, "busy").send("a")
+    source = Queue(owner, "source", RedrivePolicy=redrive_policy())
+    source.send("a")
+    source.receive(timeout=0)
+    source.receive(timeout=0)
+    dead.send("b", "c")
+
+    found = [each for each in troubles(owner) if each["trouble"] == "sent-dead"]
+    Queue(owner, "other", RedrivePolicy=redrive_policy())
+    ambiguous = [each["reason"] for each in troubles(owner) if each["trouble"] == "sent-dead"]
+
+    assert [(each["queue"], each["messages"], each["reason"]) for each in found] == [
+        ("dead", 2, "source")
+    ]
+    assert ambiguous == [None]
+
+
 @pytest.mark.parametrize("is_target", [False, True])
 def test_messages_about_to_expire_are_trouble_and_those_that_did_are_counted(
     owner: Connection, orders: Queue, *, is_target: bool
@@ -122,15 +141,19 @@ def test_messages_about_to_expire_are_trouble_and_those_that_did_are_counted(
         Queue(owner, "source", RedrivePolicy=redrive_policy("orders"))
     owner.execute("update skipmq.queue set message_retention_period = 400")
     orders.send("a", "b")
+
+    def found() -> list[dict[str, Any]]:
+        return [each for each in troubles(owner) if each["trouble"] != "sent-dead"]
+
     advance(owner, "290 seconds")
-    assert troubles(owner) == []
+    assert found() == []
     advance(owner, "320 seconds")
 
-    (expiring,) = troubles(owner)
+    (expiring,) = found()
     advance(owner, "410 seconds")
     owner.execute("select skipmq.expire_messages()")
     orders.send("c")
-    (expired,) = troubles(owner)
+    (expired,) = found()
 
     assert (expiring["trouble"], expiring["queue"], expiring["messages"]) == (
         "expiring",

@@ -80,14 +80,15 @@ begin
     returning c.queue_id, c.messages
   ), noted as (
     insert into skipmq.queue_minute as m (
-      minute, queue_id, sent, received, deleted, dead_lettered, expired, messages)
+      minute, queue_id, sent, moved_in, received, deleted, dead_lettered, expired, messages)
     select
-      date_trunc('minute', v_now), a.queue_id, a.sent + a.moved_in, a.received, a.deleted, a.dead_lettered, a.expired,
-      s.messages
+      date_trunc('minute', v_now), a.queue_id, a.sent + a.moved_in, a.moved_in, a.received, a.deleted, a.dead_lettered,
+      a.expired, s.messages
     from added a join summed s on s.queue_id = a.queue_id
     order by a.queue_id
     on conflict (queue_id, minute) do update set
       sent = m.sent + excluded.sent,
+      moved_in = m.moved_in + excluded.moved_in,
       received = m.received + excluded.received,
       deleted = m.deleted + excluded.deleted,
       dead_lettered = m.dead_lettered + excluded.dead_lettered,

@@ -2,7 +2,8 @@
 --   of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered, behind) with the
 --   age of its oldest message; expiring with the time until the oldest message expires, a quarter of the retention period
 --   and a day before; dead-lettered and expired with their number in 15 minutes and, of the 20 with most, the time since
---   the first after an hour without; task-failed with its age.
+--   the first after an hour without; so are messages that clients sent to a dead-letter queue (sent-dead), with its only
+--   source; task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -83,13 +84,14 @@ begin
     select
       case m.event when 'expired' then 0 else 4 end, m.event, m.name, m.policy,
       extract(epoch from v_now - b.minute)::float8, m.number, case m.event when 'dead-lettered' then m.dead_letter_name end,
-      null
+      case when m.event = 'sent-dead' and m.first = m.last then m.first end
     from (
-      select q.*, m.event, m.number, row_number() over (partition by m.event order by m.number desc) as place
+      select q.*, m.event, m.number, s.first, s.last, row_number() over (partition by m.event order by m.number desc) as place
       from (
         select m.queue_id, e.event, sum(e.number)::bigint as number
         from skipmq.queue_minute m
-        cross join lateral (values ('dead-lettered', m.dead_lettered), ('expired', m.expired)) e (event, number)
+        cross join lateral (values
+          ('dead-lettered', m.dead_lettered), ('expired', m.expired), ('sent-dead', m.sent - m.moved_in)) e (event, number)
         where m.minute >= v_now - interval '15 minutes' and e.number > 0
           and (p_queue is null or m.queue_id = (
             select q.queue_id from skipmq.queue q
@@ -97,7 +99,14 @@ begin
         group by m.queue_id, e.event
       ) m
       join skipmq.queue q on q.queue_id = m.queue_id
+      cross join lateral (
+        select min(s.name) as first, max(s.name) as last
+        from skipmq.queue s
+        where m.event = 'sent-dead' and s.dead_letter_account = p_account and s.region = p_region
+          and s.dead_letter_name = q.name
+      ) s
       where q.account = p_account and q.region = p_region and (p_queue is null or q.name = p_queue)
+        and (m.event <> 'sent-dead' or s.first is not null)
     ) m
     cross join lateral (
       select max(d.minute) as minute
@@ -105,7 +114,7 @@ begin
         select d.minute, lag(d.minute) over (order by d.minute) as before
         from skipmq.queue_minute d
         where m.place <= 20 and d.queue_id = m.queue_id
-          and case m.event when 'expired' then d.expired else d.dead_lettered end > 0
+          and case m.event when 'expired' then d.expired when 'sent-dead' then d.sent - d.moved_in else d.dead_lettered end > 0
       ) d
       where d.before is null or d.before < d.minute - interval '1 hour'
     ) b

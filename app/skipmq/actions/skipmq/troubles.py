@@ -77,6 +77,13 @@ KINDS = {
         "DeadLetters",
         "the-dead-letter-queue-fills",
     ),
+    "sent-dead": Kind(
+        "warning",
+        "messages that clients sent to the dead-letter queue {queue} in a quarter of an hour:"
+        " {messages}",
+        "DeadLettersSent",
+        "the-dead-letter-queue-fills",
+    ),
     "behind": Kind(
         "warning",
         "the oldest message of {queue} was sent {age} ago",
@@ -252,6 +259,8 @@ def _shown(row: QueueTrouble) -> dict[str, Any]:
     shown = _trouble(row.trouble, row.queue, row.seconds, row.messages, row.reason or "")
     if row.dead_letter_queue is not None:
         shown["DeadLetterQueue"] = row.dead_letter_queue
+    if row.trouble == "sent-dead" and row.reason is not None:
+        shown["SourceQueue"] = row.reason
     return shown
 
 

@@ -44,7 +44,7 @@ begin
       skipmq.is_redrivable(bigint, bigint, boolean), skipmq.redrive_failure(bigint, text), skipmq.queue_since(text),
       skipmq.match_messages(bigint, timestamptz, bigint, timestamptz, text, text, text, integer, jsonb), skipmq.check_filter(jsonb),
       skipmq.add_move_task(bigint, text, text, integer, text, text, text, text, jsonb), skipmq.matches_filter(text, text, integer, timestamptz, jsonb),
-      skipmq.lock_picked(bigint, bigint[], uuid[], timestamptz), skipmq.fifo_in_flight(bigint, timestamptz),
+      skipmq.lock_picked(bigint, bigint[], uuid[], timestamptz), skipmq.fifo_in_flight(bigint, timestamptz), skipmq.group_received(bigint, bigint, bigint),
       skipmq.advance_message_task(skipmq.move_task, bigint, bigint, integer, integer),
       skipmq.expire_fifo(bigint, timestamptz, integer),
       skipmq.move_fifo_batch(bigint, bigint, integer, text[]),

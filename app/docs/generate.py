@@ -14,8 +14,7 @@ from msgspec import Meta
 
 import skipmq.client
 from skipmq.broker.statistics import QueueStatistics
-from skipmq.cli.deferred import Deferred
-from skipmq.cli.groups import cli
+from skipmq.cli.groups import Deferred, cli
 from skipmq.config.settings import SECRETS, Settings
 from skipmq.protocol.queue_attributes import ATTRIBUTES
 from skipmq.server import exposition

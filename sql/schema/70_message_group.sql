@@ -9,6 +9,9 @@ create table skipmq.message_group (
   available_at timestamptz not null,
   -- At most the first message's number: where a scan of the group starts.
   first_number bigint not null,
+  -- The last receive from the group: when, and by whom, as claim_fifo_messages says.
+  received_at timestamptz,
+  receiver text,
   constraint message_group_pkey primary key (queue_id, group_no)
 ) with (
   fillfactor = 70,

@@ -329,3 +329,35 @@ def test_wait_is_ended_by_a_message(url: str) -> None:
         (message,) = json.load(waiting.stdout)
 
     assert message["body"] == "tea"
+
+
+def test_message_in_flight_is_released(url: str) -> None:
+    run(url, "create", "orders.fifo", "--attribute", "ContentBasedDeduplication=true")
+    run(url, "send", "orders.fifo", "first", "--group", "shop-7")
+    run(url, "send", "orders.fifo", "second", "--group", "shop-7")
+    (held,) = received(url, "orders.fifo", "--visibility-timeout", "900")
+
+    (group,) = json.loads(run(url, "groups", "orders.fifo", "--json"))["groups"]
+    assert (group["state"], group["messages_behind"]) == ("in-flight", 1)
+    # Who receives for a command is this machine.
+    assert group["message_id"] == held["message_id"]
+    shown = run(url, "groups", "orders.fifo", "--group", "shop-7")
+    assert "made 1 of orders.fifo visible" in run(url, "release", "orders.fifo", held["message_id"])
+    assert group["client_address"] in shown
+    assert "in-flight" not in run(url, "groups", "orders.fifo")
+    assert "not in flight" in run(url, "release", "orders.fifo", "--group", "shop-7", code=1)
+    assert "specify message IDs" in run(url, "release", "orders.fifo", code=2)
+    (record,) = json.loads(
+        commands.run(
+            "audit",
+            "--action",
+            "ReleaseMessages",
+            "--outcome",
+            "done",
+            "--limit",
+            "1",
+            "--json",
+            database_url=url,
+        )
+    )
+    assert record["parameters"]["MessageGroupIds"] == ["shop-7"]

@@ -167,9 +167,9 @@ def test_toml_without_quotes_is_not_shown(place: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(public_folder: Path) -> Iterator[embedded.Server]:
+def server(server_folder: Path) -> Iterator[embedded.Server]:
     """Give a server that asks the owner and the nodes for passwords."""
-    with embedded.start(public_folder / "secretive", ephemeral=True) as found:
+    with embedded.start(server_folder / "secretive", ephemeral=True) as found:
         yield found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skipmq import App, Context, DeadLetter, Discard, Queue, Retry
-from skipmq.client import ClientError, LostMessageError
+from skipmq.client import ClientError, LostMessageError, worker
 from support.applications import receive
 from support.consumers import (
     BOUGHT,
@@ -349,3 +349,31 @@ def test_error_of_any_kind_counts_and_the_worker_goes_on(
     assert (body, count) == ("broken", 1)
     assert reason is not None
     assert reason.startswith(error.__name__)
+
+
+def test_worker_says_what_became_of_messages(
+    app: App,
+    sender: Connection,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level("INFO", "skipmq.client")
+    monkeypatch.setattr(worker, "_SUMMARY_SECONDS", 0.01)
+
+    async def handle(body: str) -> None:
+        if body == "busy":
+            raise Retry("the server said 450", after=600)
+        while "in the last minute" not in caplog.text and body == "last":  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+    queue: Queue[str] = Queue("orders", str)
+    app.consumer(queue, concurrency=2)(handle)
+    send(sender, queue, "tea", "busy", "last")
+
+    app.run(once=True)
+
+    done, asked = "handle done: queue orders, message ", "handle asks for a retry: queue orders"
+    assert sum(done in text for text in caplog.messages) == 2
+    (text,) = [text for text in caplog.messages if asked in text]
+    assert text.endswith("attempt 1, again in 600 s: the server said 450")
+    assert any(text.startswith("orders in the last minute: ") for text in caplog.messages)

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pgmq
 import psycopg
 import pytest
 
@@ -10,7 +11,6 @@ from support import pages
 from support.postgres import Connection
 from support.sql import Queue, number
 
-pgmq = pytest.importorskip("pgmq", reason="the extra bench is not installed")
 PAGE = (pages.FOLDER / "come-from" / "pgmq.md").read_text(encoding="utf-8")
 SCRIPT = "".join(re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 LEFT = "select count(*) from pgmq.q_orders"
@@ -45,6 +45,17 @@ def test_what_is_visible_moves_in_its_order(both: Connection) -> None:
     assert [n for n, _ in rows] == [*range(1, 8)]
     assert rows[0][1] == {"trace": {"DataType": "String", "StringValue": "x"}}
     assert number(both, SCRIPT) == 0
+
+
+def test_many_messages_move_in_parts_and_null_has_a_body(both: Connection) -> None:
+    both.execute("select pgmq.send('orders', null::jsonb)")
+    numbers = "array(select to_jsonb(n) from generate_series(1, 1000) n)"
+    both.execute(f"select pgmq.send_batch('orders', {numbers})")
+
+    assert [number(both, SCRIPT) for _ in range(3)] == [1_000, 1, 0]
+
+    ((first,), *_) = both.execute("select body from skipmq.receive_message('orders', 1)").fetchall()
+    assert first == "null"
 
 
 def test_refused_message_moves_none(both: Connection) -> None:

@@ -1,5 +1,6 @@
 """Workers as processes: killed, cut off and stopped, they lose nothing and commit nothing twice."""
 
+import re
 import signal
 import socket
 import urllib.error
@@ -13,6 +14,7 @@ import pytest
 
 from skipmq import Queue
 from support.applications import Applications, receive
+from support.consumers import dead
 from support.http import eventually, free_port
 from support.postgres import Connection
 from support.sql import number
@@ -340,16 +342,29 @@ def test_once_ends_when_the_queues_are_empty(shop: str, owner: Connection) -> No
     assert worker.lines[-1].startswith("skipmq: stopped (300 done")
 
 
-def test_once_ends_with_1_when_a_message_is_to_be_retried(shop: str, owner: Connection) -> None:
+def test_once_ends_with_1_when_a_handler_failed_also_for_the_last_time(
+    shop: str, owner: Connection
+) -> None:
     with psycopg.connect(shop) as tx:
         ORDERS.send({"name": "broken"}, using=tx)
 
     with WorkerProcess("worker_apps:failing", "--once", "--dsn", shop) as worker:
         assert worker.ended() == 1
 
-    assert "ValueError: broken" in worker.log
+    text = r"fail failed: queue orders, message \S+, attempt 1 of 2, again in \d+ s: ValueError: br"
+    assert re.search(text, worker.log)
+    # The traceback begins with the handler.
+    assert worker.log.count("  File ") == 1
     assert worker.lines[-1] == "skipmq: stopped (1 retried)"
     assert number(owner, WAITING) == 1
+
+    dead(owner)
+    owner.execute("update skipmq.message set visible_at = now() where queue_id > 0")
+    with WorkerProcess("worker_apps:failing", "--once", "--dsn", shop) as worker:
+        assert worker.ended() == 1
+
+    assert "attempt 2 of 2, for the last time: ValueError: broken" in worker.log
+    assert worker.lines[-1] == "skipmq: stopped (1 dead-lettered)"
 
 
 def test_queue_that_may_not_be_received_from_is_an_error(

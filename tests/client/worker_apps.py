@@ -64,7 +64,7 @@ async def never_full(batch: list[dict[str, Any]]) -> None:
     del batch
 
 
-@failing.consumer(ORDERS, retry=Retry.backoff(60, most=60))
+@failing.consumer(ORDERS, retry=Retry.backoff(60, most=60), attempts=2)
 def fail(body: dict[str, Any]) -> None:
     raise ValueError(body["name"])
 

@@ -175,6 +175,22 @@ def test_what_has_no_counterpart_is_named_with_what_to_do(file: Path) -> None:
     assert "Pl4nted" not in repr(found.differences)
 
 
+def test_section_unlike_any_known_one_is_named(file: Path) -> None:
+    found = read(
+        file,
+        """services { queue { image = elasticmq } }
+        auto-create-queues { enabled = true }
+        shared { wait = 3 s }
+        queues.orders.receiveMessageWait = ${shared.wait}
+        """,
+    )
+
+    differences = said(found, file)
+    assert set(differences) == {"services", "auto-create-queues"}
+    assert "it is not a setting of ElasticMQ, and has no effect" in differences["services"]
+    assert "create queues before they are used" in differences["auto-create-queues"]
+
+
 @pytest.mark.parametrize(
     "text",
     [

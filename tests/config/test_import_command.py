@@ -163,6 +163,10 @@ def test_queues_of_moto(url: str, moto: str, tmp_path: Path) -> None:
         (("a.toml", "--prefix", "x"), "go with --from-sqs"),
         (("a.toml", "--print", "--overwrite"), "--print creates nothing"),
         (("nowhere.toml",), "cannot be read"),
+        (
+            ("docker-compose.yml",),
+            "docker-compose.yml: YAML declares no queues: name the elasticmq",
+        ),
         (("--from-sqs", "--endpoint-url", "http://u:Pl4nted@h"), "without a user and a password"),
         (("--from-sqs", "--region", "x", "--endpoint-url", "nonsense"), "endpoint is not usable"),
     ],

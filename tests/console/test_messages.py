@@ -209,3 +209,29 @@ def test_message_that_is_gone_is_said_to_be(name: str, node: NodeProcess) -> Non
         answer = visitor.get(page)
 
         assert (answer.status, "Message not found" in answer.body) == (404, True)
+
+
+def test_message_and_group_in_flight_are_made_visible(
+    sqs: Any, name: str, node: NodeProcess, browser: Browser
+) -> None:
+    fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    url = sqs.create_queue(QueueName=f"{name}.fifo", Attributes=fifo)["QueueUrl"]
+    for group in ("g1", "g2"):
+        sqs.send_message(QueueUrl=url, MessageBody=f"of {group}", MessageGroupId=group)
+    sqs.receive_message(QueueUrl=url, VisibilityTimeout=600, MaxNumberOfMessages=10)
+    pages = f"{node.url}/console/us-east-1/000000000000/queues/{name}.fifo"
+
+    browser.open(f"{pages}/groups")
+    assert browser.texts("tbody th") in (["g1", "g2"], ["g2", "g1"])
+    browser.click("[name=release][value=g1]")
+    browser.click("section .button")
+
+    browser.wait("Groups: 1 made visible. 1 messages.")
+    browser.open(f"{pages}?state=in-flight")
+    assert previews(browser) == ["of g2"]
+    browser.click(".message [name=reference]")
+    browser.click("[name=how][value=release]")
+
+    browser.wait("1 made visible.")
+    again = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    assert {each["Body"] for each in again} == {"of g1", "of g2"}

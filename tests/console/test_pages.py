@@ -51,6 +51,7 @@ def queues(sqs: Any) -> Any:
     mails = sqs.create_queue(QueueName="mails.fifo", Attributes=fifo)["QueueUrl"]
     for n in range(12):
         sqs.send_message(QueueUrl=mails, MessageBody=f"mail {n}", MessageGroupId=f"g{n % 3}")
+    sqs.receive_message(QueueUrl=mails, VisibilityTimeout=600)
     sqs.create_queue(QueueName=LONG)
     for n in range(60):
         sqs.create_queue(QueueName=f"tenant-{n:03}")
@@ -96,6 +97,7 @@ PAGES = {
     "database": ("database", "Primary uptime"),
     "nodes": ("nodes", "Worker"),
     "consumers": ("queues/orders/consumers", "in the last ten minutes"),
+    "groups": ("queues/mails.fifo/groups", "Make visible now"),
     "tasks": ("tasks", "Tasks"),
     "keys": ("keys", "Signatures are off"),
     "charts": ("queues/orders/charts", "Messages per minute"),

@@ -79,6 +79,27 @@ def test_settings_of_the_database_change_nothing(shop: Any, tables: Connection) 
     assert shipments(tables) == [(1, 1)]
 
 
+def test_models_in_another_database_are_warned_of_and_refused(
+    shop: Any, tables: Connection, tmp_path: Path
+) -> None:
+    """What no transaction holds together is not said to be."""
+    shop.settings["databases"] = {
+        "default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(tmp_path / "shop.sqlite")},
+        "mq": shop.settings["databases"]["default"],
+    }
+    shop.settings["skipmq"]["DATABASE"] = "mq"
+    Sender("orders", dict).send({"order": 1, "using": "default"}, using=tables)
+
+    checked = shop.run("check")
+    text = "the message is in the database 'mq', and using='default' is another: no transaction"
+    with shop.start("skipmq_work") as worker:
+        eventually(lambda: text in worker.log, why="the handler was refused")
+        assert "no such table" not in worker.log
+
+    assert "The consumers of 'shop' receive from the database 'mq', and models of it" in checked
+    assert "skipmq.W001" in checked
+
+
 def test_worker_that_is_killed_in_the_middle_has_done_nothing(
     shop: Any, tables: Connection, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import skipmq.cli
 from skipmq.cli import cli
-from skipmq.cli.deferred import Deferred
+from skipmq.cli.groups import Deferred
 from support.commands import imported, imported_by, loaded
 
 # The packages that take long to import, and ours that import them.

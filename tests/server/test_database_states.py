@@ -264,10 +264,10 @@ def test_worker_that_begins_while_rights_are_lost_says_so(
 
 
 def test_full_primary_behind_a_read_only_server_is_not_taken_for_read_only(
-    embedded_databases: Databases, own_url: str, public_folder: Path
+    embedded_databases: Databases, own_url: str, server_folder: Path
 ) -> None:
     name = psycopg.conninfo.conninfo_to_dict(own_url)["dbname"]
-    with embedded.start(public_folder / "read-only", ephemeral=True) as other:
+    with embedded.start(server_folder / "read-only", ephemeral=True) as other:
         with psycopg.connect(other.url, autocommit=True) as admin:
             admin.execute(f"create database {name}")
             admin.execute("create role skipmq_node login")

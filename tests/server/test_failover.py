@@ -26,8 +26,8 @@ DEADLINE = 2
 
 
 @pytest.fixture(scope="module")
-def server(public_folder: Path) -> Iterator[embedded.Server]:
-    with embedded.start(public_folder / "failing", ephemeral=True) as found:
+def server(server_folder: Path) -> Iterator[embedded.Server]:
+    with embedded.start(server_folder / "failing", ephemeral=True) as found:
         yield found
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from skipmq.broker.upkeep import CHUNK, Upkeep
+from skipmq.broker.upkeep import CHUNK
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver
 from skipmq.database.partitions import Database
@@ -21,19 +21,19 @@ QUEUE_ID = "select queue_id from skipmq.queue where name = 'orders'"
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Upkeep]:
-    """Give the upkeep functions of a database, with a node's rights."""
+async def connected(url: str) -> AsyncIterator[Database]:
+    """Connect to a database with a node's rights."""
     pool = Database(as_node(url), size=1)
     try:
-        yield Upkeep(pool)
+        yield pool
     finally:
         pool.close()
 
 
 async def tick(url: str, settings: Settings | None = None) -> float:
     """Have a janitor make one round; return the seconds until the next."""
-    async with connected(url) as upkeep:
-        return await Janitor(upkeep, settings or Settings()).tick()
+    async with connected(url) as pool:
+        return await Janitor(pool, settings or Settings()).tick()
 
 
 class Shown(NoObserver):
@@ -52,10 +52,10 @@ class Shown(NoObserver):
 def test_transaction_that_stays_open_is_shown_by_the_name_of_its_session(database: str) -> None:
     async def rounds() -> tuple[Shown, str | None]:
         shown = Shown()
-        async with connected(database) as upkeep:
-            await Janitor(upkeep, Settings(), shown).tick()
+        async with connected(database) as pool:
+            await Janitor(pool, Settings(), shown).tick()
             assert shown.states["snapshot holder"] == {("",): 0.0}
-            await Janitor(upkeep, Settings(), shown, named_after=0.0).tick()
+            await Janitor(pool, Settings(), shown, named_after=0.0).tick()
             ((session,),) = owner.execute("select session from skipmq.oldest_snapshot()").fetchall()
         return shown, session
 
@@ -100,8 +100,8 @@ async def test_round_after_a_full_chunk_is_due_at_once(database: str, owner: Con
     orders.send("one more")
     orders.connection.execute("select skipmq.purge_queue(%s)", (orders.id,))
 
-    async with connected(database) as upkeep:
-        janitor = Janitor(upkeep, Settings())
+    async with connected(database) as pool:
+        janitor = Janitor(pool, Settings())
         pauses = [await janitor.tick() for _ in range(2)]
 
     assert pauses == [0, 1]
@@ -132,7 +132,7 @@ async def test_round_makes_missing_partitions(database: str, owner: Connection) 
 @pytest.mark.usefixtures("stopwatch")
 async def test_round_without_database_goes_on() -> None:
     pool = Database("postgresql://127.0.0.1:1/nowhere", size=1)
-    janitor = Janitor(Upkeep(pool), Settings())
+    janitor = Janitor(pool, Settings())
 
     assert await janitor.tick() == 1
     with pytest.raises(psycopg.OperationalError):
@@ -142,8 +142,8 @@ async def test_round_without_database_goes_on() -> None:
 
 async def test_janitor_makes_rounds_until_it_is_cancelled(database: str, owner: Connection) -> None:
     orders = Queue(owner)
-    async with connected(database) as upkeep:
-        janitor = Janitor(upkeep, Settings())
+    async with connected(database) as pool:
+        janitor = Janitor(pool, Settings())
         running = asyncio.create_task(janitor.run())
         for n in range(1, 3):
             orders.id = number(owner, QUEUE_ID)  # A purge gives it another.
@@ -182,12 +182,13 @@ async def test_upkeep_that_may_end_no_reader_logs_each_remedy_once(
     owner.execute("create role stranger")
     owner.execute("create role grafana login in role skipmq_reader")
     owner.execute("alter function skipmq.end_long_snapshots(interval) owner to stranger")
-    async with connected(database) as upkeep:
+    async with connected(database) as pool:
+        janitor = Janitor(pool, Settings())
         with psycopg.connect(as_reader(database)), capture_logs() as lines:
-            ended = [await upkeep.end_long_snapshots(1) for _ in range(2)]
+            ended = [await janitor.end_long_snapshots(1) for _ in range(2)]
             with psycopg.connect(as_reader(database).replace("skipmq_reader@", "grafana@")):
-                ended += [await upkeep.end_long_snapshots(1) for _ in range(2)]
-            ended += [await upkeep.end_long_snapshots(1)]
+                ended += [await janitor.end_long_snapshots(1) for _ in range(2)]
+            ended += [await janitor.end_long_snapshots(1)]
     owner.execute("reassign owned by stranger to current_user")
     owner.execute("drop role stranger")
     owner.execute("drop role grafana")
@@ -224,7 +225,7 @@ async def test_task_that_is_started_is_continued_before_the_next_round(
     """By the stopwatch no next round is due."""
     redrive = Redrive(owner, 2)
     pool = Database(as_node(database), size=1)
-    janitor = Janitor(Upkeep(pool), Settings())
+    janitor = Janitor(pool, Settings())
     await janitor.tick()
     running = [
         asyncio.create_task(part) for part in (janitor.run(), listen_for_tasks(pool, janitor.wake))

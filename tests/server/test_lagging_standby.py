@@ -81,9 +81,9 @@ class Holders:
 
 
 @pytest.fixture(scope="module")
-def lost(public_folder: Path) -> Iterator[tuple[Holders, Connection]]:
+def lost(server_folder: Path) -> Iterator[tuple[Holders, Connection]]:
     """Give who holds what is lost, and a connection to the server that has lost it."""
-    with closing(Lagging(public_folder)) as lagging, ThreadPoolExecutor(3) as pool:
+    with closing(Lagging(server_folder)) as lagging, ThreadPoolExecutor(3) as pool:
         holders = Holders(lagging.node)
         lagging.leave_behind()
         with connect(lagging.url) as owner:

@@ -31,9 +31,9 @@ from support.trees import frozen
 
 
 @pytest.fixture(scope="module")
-def lonely(public_folder: Path) -> Iterator[tuple[Any, Connection]]:
+def lonely(server_folder: Path) -> Iterator[tuple[Any, Connection]]:
     """Give a client and a connection of the owner."""
-    with embedded.start(public_folder / "lonely", ephemeral=True) as server:
+    with embedded.start(server_folder / "lonely", ephemeral=True) as server:
         url = Databases(server).migrated()
         with (
             connect(url) as owner,
@@ -82,12 +82,12 @@ def test_send_waits_for_standbys_unless_its_queue_says_none(
 
 
 @pytest.fixture(scope="module")
-def cluster(public_folder: Path) -> Iterator[tuple[embedded.Server, embedded.Server]]:
+def cluster(server_folder: Path) -> Iterator[tuple[embedded.Server, embedded.Server]]:
     """Give a primary that waits for any of its two standbys, and one of those."""
-    with embedded.start(public_folder / "primary") as primary, ExitStack() as stack:
+    with embedded.start(server_folder / "primary") as primary, ExitStack() as stack:
         for name in ("one", "two"):
-            standby.copy(primary.url, public_folder / name, name)
-            last = stack.enter_context(embedded.start(public_folder / name))
+            standby.copy(primary.url, server_folder / name, name)
+            last = stack.enter_context(embedded.start(server_folder / name))
         with connect(primary.url) as admin:
             admin.execute("alter system set synchronous_standby_names = 'ANY 1 (one, two)'")
             admin.execute("select pg_reload_conf()")

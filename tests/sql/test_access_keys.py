@@ -3,7 +3,7 @@ import json
 import psycopg
 import pytest
 
-from skipmq.broker.access_keys import AccessKeys
+from skipmq.broker import access_keys
 from skipmq.database.partitions import Database
 from support.access_keys import ACCOUNT, KEY, SESSION, create, create_session, keys
 from support.postgres import Connection, as_node
@@ -77,7 +77,7 @@ async def test_running_node_reads_keys_of_a_release_that_knows_more(
     owner.execute("grant execute on function skipmq.access_keys() to skipmq_node")
     pool = Database(as_node(database), size=1)
 
-    (found,) = await AccessKeys(pool).all()
+    (found,) = await access_keys.stored(pool)
 
     pool.close()
     assert (found.id, found.account, found.secret) == (KEY, ACCOUNT, b"secret")

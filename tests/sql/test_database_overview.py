@@ -54,8 +54,8 @@ def test_snapshot_that_is_held_has_its_age(owner: Connection, node: Connection) 
     assert held > 0
 
 
-def test_standby_shows_with_its_lag_to_who_may_see_it(public_folder: Path) -> None:
-    place = public_folder / "overview"
+def test_standby_shows_with_its_lag_to_who_may_see_it(server_folder: Path) -> None:
+    place = server_folder / "overview"
     with ExitStack() as stack:
         server = stack.enter_context(embedded.start(place / "first"))
         owner = stack.enter_context(connect(Databases(server).migrated()))

@@ -115,8 +115,8 @@ def test_owner_that_is_no_monitor_does_not_count_what_it_cannot_see(
     assert sighted <= oldest
 
 
-def test_prepared_transaction_is_counted_from_then_on(public_folder: Path) -> None:
-    folder = public_folder / "prepared"
+def test_prepared_transaction_is_counted_from_then_on(server_folder: Path) -> None:
+    folder = server_folder / "prepared"
     folder.mkdir()
     (folder / "local.conf").write_text("max_prepared_transactions = 1\n")
     with embedded.start(folder) as server, psycopg.connect(server.url, autocommit=True) as admin:

@@ -22,9 +22,9 @@ Server = tuple[embedded.Server, Connection]
 
 
 @pytest.fixture
-def servers(public_folder: Path) -> Iterator[list[Server]]:
+def servers(server_folder: Path) -> Iterator[list[Server]]:
     """Give a primary, a standby and a standby of that, with SkipMQ in them."""
-    place = public_folder / "timeline"
+    place = server_folder / "timeline"
     with ExitStack() as stack:
         server = stack.enter_context(embedded.start(place / "first"))
         url = Databases(server).migrated()

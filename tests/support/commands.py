@@ -13,7 +13,7 @@ import click
 import structlog
 
 from skipmq.cli import main
-from skipmq.cli.deferred import Deferred
+from skipmq.cli.groups import Deferred
 from skipmq.telemetry.logs import to_standard_error
 from support.http import SKIPMQ, environment
 

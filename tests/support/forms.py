@@ -15,6 +15,7 @@ CHANGES = {
     "queues/{name}/purge": {"typed": "{name}"},
     "queues/{name}/delete": {"typed": "{name}"},
     "queues/{name}/transfer": {"how": "move", "destination": "x", "reference": "1"},
+    "queues/{name}/groups": {"release": "x"},
     "queues/{name}/search": {"how": "delete"},
     "scope": {"account": "210987654321", "region": "eu-west-1"},
 }

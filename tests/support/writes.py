@@ -273,6 +273,15 @@ def _picked(action: str) -> Callable[[Shop], Act]:
     return prepare
 
 
+def _release(shop: Shop) -> Act:
+    shop.fill("one", "two")
+    shop.received()
+    references = shop.references()
+    return lambda: shop.extension(
+        "ReleaseMessages", QueueUrl=shop.queue, MessageReferences=references
+    )
+
+
 def _start_task(shop: Shop) -> Act:
     shop.fill("one", "two", "three")
     return lambda: shop.extension(
@@ -288,6 +297,7 @@ def _queue(condition: str) -> Callable[[Shop, Answer], bool]:
     return lambda shop, _: shop.has(condition)
 
 
+_NOW = "visible_at < clock_timestamp()"
 _FAR = "visible_at > clock_timestamp() + interval '3 hours'"
 
 
@@ -304,6 +314,7 @@ def _of_messages(*, fifo: bool) -> list[Write]:
         Write("DeleteMessageBatch", delete, _delete_batch, _messages(0), fifo),
         Write("ChangeMessageVisibility", change, _change, _messages(1, _FAR), fifo),
         Write("ChangeMessageVisibilityBatch", change, _change_batch, _messages(2, _FAR), fifo),
+        Write("ReleaseMessages", "skipmq.release_messages(", _release, _messages(2, _NOW), fifo),
     ]
 
 

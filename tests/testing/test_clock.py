@@ -122,6 +122,12 @@ def test_clock_is_ten_years_ahead_at_most(account: Account, sqs: Any, queue: str
     assert bodies(sqs, queue) == ["x"]
 
 
+def test_clock_is_not_moved_by_what_is_no_time(account: Account) -> None:
+    for seconds in (1e300, float("nan")):
+        with pytest.raises(TestingError, match="the clock cannot be moved so: "):
+            account.clock.advance(seconds=seconds)
+
+
 def test_other_accounts_receive_on_after_the_clock_was_put_back(
     account: Account, sqs: Any, queue: str
 ) -> None:

@@ -201,3 +201,8 @@ def test_worker_in_a_process_of_its_own_works_in_the_account(
 
     assert (done.returncode, done.stdout) == (0, "tea\n"), done.stderr
     assert account.messages("orders") == []
+
+
+def test_name_of_a_queue_is_no_consumer(account: Account) -> None:
+    with pytest.raises(TypeError, match=r"or a skipmq\.App.*, and no str: 'orders'"):
+        account.drain("orders")  # type: ignore[arg-type]

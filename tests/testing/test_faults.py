@@ -14,6 +14,7 @@ from support.postgres import Databases, as_node
 
 CONTROLS = {
     "InjectFault": {"Action": "*", "Kind": "fail"},
+    "ListUnmetFaults": {},
     "MoveClock": {"Seconds": 1},
     "Reset": {},
     "RestoreSnapshot": {"Snapshot": 1},
@@ -82,18 +83,51 @@ def test_answer_is_late(account: Account, queue: str) -> None:
 
 
 @pytest.mark.parametrize("wire", ["json", "query"])
-def test_message_is_delivered_twice(server: Server, wire: str) -> None:
+def test_message_is_delivered_twice_though_it_is_deleted(server: Server, wire: str) -> None:
     sqs = client(server.url, wire)
     queue = sqs.create_queue(QueueName="twice")["QueueUrl"]
     server.duplicate()
     assert "Messages" not in sqs.receive_message(QueueUrl=queue)
     sqs.send_message(QueueUrl=queue, MessageBody="x")
+    found = []
+
+    for _ in range(3):
+        received = sqs.receive_message(QueueUrl=queue).get("Messages", [])
+        found.append([(each["MessageId"], each["Body"]) for each in received])
+        for each in received:
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=each["ReceiptHandle"])
+
+    assert found[0] == found[1] != []
+    assert found[2] == []
+    number = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+    assert number["ApproximateNumberOfMessages"] == "0"
+    server.check_faults()
+    server.reset()
+
+
+def test_message_of_a_fifo_queue_is_visible_again_at_once(account: Account, sqs: Any) -> None:
+    attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    queue = sqs.create_queue(QueueName="twice.fifo", Attributes=attributes)["QueueUrl"]
+    for body in ("x", "y"):
+        sqs.send_message(QueueUrl=queue, MessageBody=body, MessageGroupId="a")
+    account.duplicate()
 
     found = [sqs.receive_message(QueueUrl=queue).get("Messages", []) for _ in range(3)]
 
-    assert [len(messages) for messages in found] == [1, 1, 0]
-    assert found[0][0]["MessageId"] == found[1][0]["MessageId"]
-    server.reset()
+    assert [[each["Body"] for each in messages] for messages in found] == [["x"], ["x"], []]
+
+
+def test_faults_that_no_request_has_met_are_known(account: Account, sqs: Any, queue: str) -> None:
+    account.slow("ReceiveMessage", 0, times=2)
+    sqs.receive_message(QueueUrl=queue)
+    account.check_faults()
+
+    account.fail("SendMessage")
+    account.duplicate()
+
+    text = "no request has met fail of SendMessage, duplicate of ReceiveMessage: the test"
+    with pytest.raises(TestingError, match=text):
+        account.check_faults()
 
 
 def test_faults_are_of_one_account_and_end_with_a_reset(

@@ -1,7 +1,6 @@
 """The pytest plugin and the base for unittest, in runs of their own."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -9,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.testing import TestingError, install
 from support.accounts import ACCOUNT, python_of_others
-from support.postgres import Databases
-from support.processes import ask, until, until_gone
+from support.processes import until, until_gone
 
 # Without Hypothesis, whose plugin is half of the time that pytest takes to start.
 PYTEST = [
@@ -37,21 +34,46 @@ def test_life(skipmq, skipmq_server, number):
 """
 CASES = """
 import boto3, os, unittest
-from skipmq.testing import TestCase
+from skipmq.testing import TestCase, TestingError
+
+KEYS = {"region_name": "us-east-1", "aws_access_key_id": "x", "aws_secret_access_key": "x"}
+EARLY = boto3.client("sqs", **KEYS)
 
 class Orders(TestCase, unittest.IsolatedAsyncioTestCase):
-    def setUp(self):
-        super().setUp()
-        self.queue = self.skipmq.client().create_queue(QueueName="orders")["QueueUrl"]
+    def setUp(self):  # As most do, without super().setUp().
+        self.queue = boto3.client("sqs").create_queue(QueueName="orders")["QueueUrl"]
     def test_one(self):
         self.skipmq.client().send_message(QueueUrl=self.queue, MessageBody="x")
         self.assertEqual(self.skipmq.messages("orders").bodies(), ["x"])
         url = boto3.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
         self.assertEqual(url, self.queue)
+        with self.assertRaisesRegex(TestingError, "asks AWS itself, sqs.us-east-1.amazonaws.com"):
+            EARLY.list_queues()
     async def test_two(self):
         self.assertEqual(self.skipmq.messages("orders").bodies(), [])
         url = boto3.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
         self.assertEqual(url, self.queue)
+
+class Mixed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.sqs = boto3.client("sqs")
+        cls.queue = cls.sqs.create_queue(QueueName="orders")["QueueUrl"]
+        cls.sqs.send_message(QueueUrl=cls.queue, MessageBody="of the class")
+
+class Shared(TestCase, Mixed):
+    def test_one(self):
+        self.sqs.send_message(QueueUrl=self.queue, MessageBody="x")
+        boto3.client("sqs").create_queue(QueueName="others")
+        self.assertEqual(self.skipmq.messages("orders").bodies(), ["of the class", "x"])
+    def test_two(self):
+        self.test_one()
+
+class Inherited(Shared):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.sqs.create_queue(QueueName="third")
 
 class Others(unittest.TestCase):
     def test_variables_are_those_of_before(self):
@@ -59,6 +81,22 @@ class Others(unittest.TestCase):
 """
 
 
+FAULTS = """
+from skipmq.testing import TestCase
+
+def test_fixture(skipmq):
+    skipmq.fail("SendMessage")
+    skipmq.duplicate()
+
+def test_fixture_that_is_reset(skipmq):
+    skipmq.fail("SendMessage")
+    skipmq.reset()
+
+class Case(TestCase):
+    def test_case(self):
+        self.skipmq.fail("SendMessage")
+        self.skipmq.duplicate()
+"""
 APPLICATION = """
 import os, subprocess, sys, boto3, pytest
 
@@ -119,7 +157,7 @@ def tests(tmp_path: Path) -> Path:
     return folder
 
 
-def run(tests: Path, variables: dict[str, str], *options: str) -> str:
+def run(tests: Path, variables: dict[str, str], *options: str, code: int = 0) -> str:
     done = subprocess.run(
         [*PYTEST, *options],
         cwd=tests,
@@ -128,7 +166,7 @@ def run(tests: Path, variables: dict[str, str], *options: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
 
@@ -183,9 +221,18 @@ def test_cases_of_unittest_have_an_account_each(tests: Path, variables: dict[str
         check=False,
     )
 
-    assert "Ran 3 tests" in done.stderr
+    assert "Ran 7 tests" in done.stderr
     assert done.stderr.rstrip().endswith("OK")
-    assert "3 passed" in run(tests, variables)
+    assert "7 passed" in run(tests, variables)
+
+
+def test_fault_that_no_request_meets_fails_the_test(tests: Path, variables: dict[str, str]) -> None:
+    (tests / "test_faults.py").write_text(FAULTS)
+
+    said = run(tests, variables, code=1)
+
+    assert "1 failed, 2 passed, 1 error" in said
+    assert said.count("TestingError: no request has met fail of SendMessage, duplicate of") == 2
 
 
 def test_clients_of_the_tested_code_find_the_account(
@@ -334,26 +381,3 @@ def test_run_of_another_account_without_a_home(place: Path) -> None:
 
     assert "4 passed" in done.stdout, done.stdout + done.stderr
     until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
-
-
-def test_schema_is_installed_into_a_database_of_yours(embedded_databases: Databases) -> None:
-    url = embedded_databases.empty()
-
-    install(re.sub("^postgresql:", "postgresql+psycopg:", url))
-    install(url)
-
-    assert ask(url, "select skipmq.create_queue('orders') is not null") is True
-    ask(url, "select skipmq.send_message('orders', 'x')")
-    embedded_databases.drop(url)
-
-
-def test_installation_that_cannot_be_says_why(embedded_databases: Databases) -> None:
-    url = embedded_databases.empty()
-    ask(url, "create role visitor login")
-
-    with pytest.raises(TestingError, match="the schema cannot be installed: nothing was migrated"):
-        install(url.replace("postgres@", "visitor@"))
-    with pytest.raises(TestingError, match=r"cannot be reached.*the URL given to install"):
-        install("postgresql://localhost:1/test")
-    embedded_databases.drop(url)
-    ask(embedded_databases.server.url, "drop role visitor")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from skipmq.testing import Account, Server, TestingError
-from skipmq.testing.account import _session
+from skipmq.testing.clients import session
 from support.http import client
 from support.processes import ask, is_alive, until, until_gone
 
@@ -276,7 +276,7 @@ def test_interrupt_of_the_terminal_leaves_the_server_to_its_tests(server: Server
 
 
 def test_missing_client_is_named(monkeypatch: pytest.MonkeyPatch, account: Account) -> None:
-    monkeypatch.setattr("skipmq.testing.account._session", _session.__wrapped__)
+    monkeypatch.setattr("skipmq.testing.account.session", session.__wrapped__)
     with monkeypatch.context() as without:
         without.setitem(sys.modules, "boto3", None)
         with pytest.raises(TestingError, match=r"pip install 'skipmq\[testing\]'"):

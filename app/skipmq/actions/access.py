@@ -11,7 +11,8 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.actions import checks, regions
-from skipmq.actions.sqs import moves
+from skipmq.actions.sqs.moves import ABSENT_SOURCE, source_arn
+from skipmq.broker import moves
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -83,7 +84,7 @@ async def _find(node: Node, call: Call, name: QueueName) -> Queue | None:
     if name.account != account:
         queue = await node.queues.seen_by(account, name, call.deadline)
         if queue is None and call.action == "CancelMessageMoveTask":
-            raise errors.ResourceNotFoundException(moves.ABSENT_SOURCE)
+            raise errors.ResourceNotFoundException(ABSENT_SOURCE)
         return queue
     try:
         return await node.queues.find(name, call.deadline)
@@ -145,7 +146,7 @@ async def _targets(node: Node, call: Call) -> AsyncIterator[QueueName]:
     name = regions.named(call.parameters.SourceArn)
     if name is None:
         return
-    for arn in await node.moves.origins(name.arn, call.deadline):
+    for arn in await moves.origins(node.database, name.arn, call.deadline):
         if (origin := regions.named(arn)) is not None:
             yield origin
     after = ""
@@ -234,7 +235,7 @@ def move_list_needs(call: Call) -> list[Need]:
 
 def move_end_needs(call: Call) -> list[Need]:
     """Return the needs of CancelMessageMoveTask; raise errors.InvalidParameterValueException."""
-    return _arn_needs(moves.source_arn(call.parameters.TaskHandle), "CancelMessageMoveTask")
+    return _arn_needs(source_arn(call.parameters.TaskHandle), "CancelMessageMoveTask")
 
 
 def task_start_needs(call: Call) -> list[Need]:

@@ -27,6 +27,7 @@ ROLES: dict[str, tuple[str, ...]] = {
         "DescribeDatabase",
         "ListAuditRecords",
         "ReceiveMessage",
+        "ReleaseMessages",
         "SendMessage",
         "StartMessageMoveTask",
         *_READ,

@@ -51,72 +51,76 @@ _ENDED_SESSIONS = Statement("select skipmq.ended_sessions()")
 _NOTE_USE = Statement("select from skipmq.note_access_key_use($1)", TEXTS)
 
 
-class AccessKeys:
-    """The SQL functions for access keys; only the schema's owner may change keys."""
+async def stored(database: Database) -> list[StoredKey]:
+    """Return all keys, without those that expired long ago."""
+    return [StoredKey(*row) for row in await database.rows_anywhere(_ALL)]
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def all(self) -> list[StoredKey]:
-        """Return all keys, without those that expired long ago."""
-        return [StoredKey(*row) for row in await self._database.rows_anywhere(_ALL)]
+async def version(database: Database) -> tuple[int, float]:
+    """Return a version that changes with the keys, and the time in seconds since 1970."""
+    ((version, now),) = await database.rows_anywhere(_VERSION)
+    return version, now
 
-    async def version(self) -> tuple[int, float]:
-        """Return a version that changes with the keys, and the time in seconds since 1970."""
-        ((version, now),) = await self._database.rows_anywhere(_VERSION)
-        return version, now
 
-    async def create(  # noqa: PLR0913 - each is a column.
-        self,
-        key_id: str,
-        *,
-        account: str | None,
-        name: str | None,
-        secret: bytes,
-        master_key_id: str,
-        parent: str | None = None,
-        token_digest: bytes | None = None,
-        lifetime: float | None = None,
-        rights: str | None = None,
-    ) -> None:
-        """Store a key; raise errors.ResourceNotFoundException if `parent` is not usable."""
-        await self._database.rows(
-            _CREATE,
-            (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime, rights),
-        )
+async def create(  # noqa: PLR0913 - each is a column.
+    database: Database,
+    key_id: str,
+    *,
+    account: str | None,
+    name: str | None,
+    secret: bytes,
+    master_key_id: str,
+    parent: str | None = None,
+    token_digest: bytes | None = None,
+    lifetime: float | None = None,
+    rights: str | None = None,
+) -> None:
+    """Store a key; raise errors.ResourceNotFoundException if `parent` is not usable."""
+    await database.rows(
+        _CREATE,
+        (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime, rights),
+    )
 
-    async def change(
-        self,
-        key_id: str,
-        *,
-        enabled: bool | None = None,
-        lifetime: float | None = None,
-        rights: str | None = None,
-    ) -> None:
-        """Enable or disable a key, or set its rights or its `lifetime` in seconds from now.
 
-        Raises errors.ResourceNotFoundException.
-        """
-        await self._database.rows(_CHANGE, (key_id, enabled, lifetime, rights))
+async def change(
+    database: Database,
+    key_id: str,
+    *,
+    enabled: bool | None = None,
+    lifetime: float | None = None,
+    rights: str | None = None,
+) -> None:
+    """Enable or disable a key, or set its rights or its `lifetime` in seconds from now.
 
-    async def revoke(self, key_id: str) -> None:
-        """Delete a key and its temporary keys; raise errors.ResourceNotFoundException."""
-        await self._database.rows(_REVOKE, (key_id,))
+    Raises errors.ResourceNotFoundException.
+    """
+    await database.rows(_CHANGE, (key_id, enabled, lifetime, rights))
 
-    async def reencrypt(self, key_id: str, old: bytes, secret: bytes, master_key_id: str) -> bool:
-        """Replace the encrypted secret if it is still `old`; return whether it was."""
-        ((replaced,),) = await self._database.rows(_REENCRYPT, (key_id, old, secret, master_key_id))
-        return bool(replaced)
 
-    async def note_use(self, key_ids: Sequence[str]) -> None:
-        """Set the time of last use of keys to now."""
-        await self._database.rows_everywhere(_NOTE_USE, (key_ids,))
+async def revoke(database: Database, key_id: str) -> None:
+    """Delete a key and its temporary keys; raise errors.ResourceNotFoundException."""
+    await database.rows(_REVOKE, (key_id,))
 
-    async def end_session(self, digest: bytes, seconds: float) -> None:
-        """Record that a session of the console, which had `seconds` left, was signed out."""
-        await self._database.rows(_END_SESSION, (digest, seconds))
 
-    async def ended_sessions(self) -> frozenset[bytes]:
-        """Return the digests of sessions that were signed out before their end."""
-        rows = await self._database.rows_anywhere(_ENDED_SESSIONS)
-        return frozenset(bytes(digest) for (digest,) in rows)
+async def reencrypt(
+    database: Database, key_id: str, old: bytes, secret: bytes, master_key_id: str
+) -> bool:
+    """Replace the encrypted secret if it is still `old`; return whether it was."""
+    ((replaced,),) = await database.rows(_REENCRYPT, (key_id, old, secret, master_key_id))
+    return bool(replaced)
+
+
+async def note_use(database: Database, key_ids: Sequence[str]) -> None:
+    """Set the time of last use of keys to now."""
+    await database.rows_everywhere(_NOTE_USE, (key_ids,))
+
+
+async def end_session(database: Database, digest: bytes, seconds: float) -> None:
+    """Record that a session of the console, which had `seconds` left, was signed out."""
+    await database.rows(_END_SESSION, (digest, seconds))
+
+
+async def ended_sessions(database: Database) -> frozenset[bytes]:
+    """Return the digests of sessions that were signed out before their end."""
+    rows = await database.rows_anywhere(_ENDED_SESSIONS)
+    return frozenset(bytes(digest) for (digest,) in rows)

@@ -87,23 +87,6 @@ class Audit(Flushed):
             log.warning("audit records left out", number=self._left_out)
             self._left_out = 0
 
-    async def records(  # noqa: PLR0913 - the last have defaults.
-        self,
-        account: str | None,
-        limit: int,
-        *,
-        before: int | None = None,
-        queue: str | None = None,
-        access_key: str | None = None,
-        action: str | None = None,
-        outcome: str | None = None,
-        deadline: float = 0.0,
-    ) -> list[AuditRecord]:
-        """Return up to `limit` records of an account, or of all, newest first."""
-        parameters = (account, before, limit, queue, access_key, action, outcome)
-        rows = await self._database.rows(_RECORDS, parameters, deadline=deadline)
-        return [AuditRecord(*row) for row in rows]
-
 
 def _clean(value: Any) -> Any:
     """Return a value with NUL, which PostgreSQL cannot store, replaced in its texts."""
@@ -114,3 +97,21 @@ def _clean(value: Any) -> Any:
     if isinstance(value, list):
         return [_clean(each) for each in value]
     return value
+
+
+async def records(  # noqa: PLR0913 - the last have defaults.
+    database: Database,
+    account: str | None,
+    limit: int,
+    *,
+    before: int | None = None,
+    queue: str | None = None,
+    access_key: str | None = None,
+    action: str | None = None,
+    outcome: str | None = None,
+    deadline: float = 0.0,
+) -> list[AuditRecord]:
+    """Return up to `limit` records of an account, or of all, newest first."""
+    parameters = (account, before, limit, queue, access_key, action, outcome)
+    rows = await database.rows(_RECORDS, parameters, deadline=deadline)
+    return [AuditRecord(*row) for row in rows]

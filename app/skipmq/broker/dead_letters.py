@@ -50,32 +50,27 @@ _REDELIVERING_QUEUES = Search(
 )  # fmt: skip
 
 
-class DeadLetters:
-    """The SQL functions for dead-letter queues."""
+async def queues(  # noqa: PLR0913 - the last have defaults.
+    database: Database,
+    account: str,
+    region: str,
+    search: str = "",
+    *,
+    limit: int,
+    offset: int = 0,
+    deadline: float = 0.0,
+) -> tuple[list[DeadLetterQueue], DeadLetterQueue]:
+    """Return up to `limit` dead-letter queues, the worst first, and the sum of all others."""
+    parameters = (account, region, search, limit, offset)
+    rows = await database.rows(_DEAD_LETTER_QUEUES, parameters, deadline=deadline)
+    *queues, others = (DeadLetterQueue(*row) for row in rows)
+    return queues, others
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def queues(  # noqa: PLR0913 - the last have defaults.
-        self,
-        account: str,
-        region: str,
-        search: str = "",
-        *,
-        limit: int,
-        offset: int = 0,
-        deadline: float = 0.0,
-    ) -> tuple[list[DeadLetterQueue], DeadLetterQueue]:
-        """Return up to `limit` dead-letter queues, the worst first, and the sum of all others."""
-        parameters = (account, region, search, limit, offset)
-        rows = await self._database.rows(_DEAD_LETTER_QUEUES, parameters, deadline=deadline)
-        *queues, others = (DeadLetterQueue(*row) for row in rows)
-        return queues, others
-
-    async def redelivering(
-        self, account: str, region: str, search: str = "", deadline: float = 0.0
-    ) -> list[RedeliveringQueue]:
-        """Return queues without dead-letter queue that redeliver messages, the worst first."""
-        parameters = (account, region, search)
-        rows = await self._database.rows(_REDELIVERING_QUEUES, parameters, deadline=deadline)
-        return [RedeliveringQueue(*row) for row in rows]
+async def redelivering(
+    database: Database, account: str, region: str, search: str = "", deadline: float = 0.0
+) -> list[RedeliveringQueue]:
+    """Return queues without dead-letter queue that redeliver messages, the worst first."""
+    parameters = (account, region, search)
+    rows = await database.rows(_REDELIVERING_QUEUES, parameters, deadline=deadline)
+    return [RedeliveringQueue(*row) for row in rows]

@@ -40,36 +40,45 @@ _REVOKE = Statement(
 _REVOKE_ALL = Statement("select from skipmq.revoke_queues($1)", TEXT, repeatable=False)
 
 
-class QueueGrants:
-    """The SQL functions for grants; only the schema's owner may call them."""
+async def stored(database: Database) -> list[QueueGrant]:
+    """Return all grants, by role, account, region and queue."""
+    return [QueueGrant(*row) for row in await database.rows(_ALL)]
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def all(self) -> list[QueueGrant]:
-        """Return all grants, by role, account, region and queue."""
-        return [QueueGrant(*row) for row in await self._database.rows(_ALL)]
+async def grant(  # noqa: PLR0913 - the last are columns.
+    database: Database,
+    role: str,
+    *,
+    send: Sequence[str],
+    receive: Sequence[str],
+    account: str,
+    region: str,
+) -> None:
+    """Allow a role to send to and to receive from queues: names, or patterns with `*`.
 
-    async def grant(
-        self, role: str, *, send: Sequence[str], receive: Sequence[str], account: str, region: str
-    ) -> None:
-        """Allow a role to send to and to receive from queues: names, or patterns with `*`.
+    Raises errors.ResourceNotFoundException if the role does not exist, and
+    errors.InvalidParameterValueException for an invalid queue name.
+    """
+    await database.rows(_GRANT, (role, send, receive, account, region))
 
-        Raises errors.ResourceNotFoundException if the role does not exist, and
-        errors.InvalidParameterValueException for an invalid queue name.
-        """
-        await self._database.rows(_GRANT, (role, send, receive, account, region))
 
-    async def revoke(
-        self, role: str, *, send: Sequence[str], receive: Sequence[str], account: str, region: str
-    ) -> None:
-        """Revoke grants, by the names or patterns that were granted.
+async def revoke(  # noqa: PLR0913 - the last are columns.
+    database: Database,
+    role: str,
+    *,
+    send: Sequence[str],
+    receive: Sequence[str],
+    account: str,
+    region: str,
+) -> None:
+    """Revoke grants, by the names or patterns that were granted.
 
-        Raises errors.ResourceNotFoundException if the role or a grant does not exist.
-        """
-        parameters = (role, send, receive, account, region)
-        await self._database.rows(_REVOKE, parameters)
+    Raises errors.ResourceNotFoundException if the role or a grant does not exist.
+    """
+    parameters = (role, send, receive, account, region)
+    await database.rows(_REVOKE, parameters)
 
-    async def revoke_all(self, role: str) -> None:
-        """Revoke all grants of a role; raise errors.ResourceNotFoundException if it has none."""
-        await self._database.rows(_REVOKE_ALL, (role,))
+
+async def revoke_all(database: Database, role: str) -> None:
+    """Revoke all grants of a role; raise errors.ResourceNotFoundException if it has none."""
+    await database.rows(_REVOKE_ALL, (role,))

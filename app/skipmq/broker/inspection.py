@@ -153,154 +153,181 @@ _FAILURES = Search(
 _CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
 
 
-class Inspection:
-    """The SQL functions for single messages that SQS does not have.
+async def clock(database: Database, deadline: float) -> float:
+    """Return the database's time in seconds since 1970."""
+    ((seconds,),) = await database.rows_anywhere(_CLOCK, deadline=deadline)
+    return float(seconds)
 
-    Each raises errors.QueueMoved when a queue was purged or deleted since it was looked up.
+
+async def peek(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    budget: Budget,
+    queue: Queue,
+    state: str | None,
+    limit: int,
+    after: str | None,
+    deadline: float,
+) -> list[PeekedMessage]:
+    """Return up to `limit` messages after the place `after`, of one state or of all.
+
+    Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
     """
+    parameters = (queue.id, state, limit, after, limits.PEEKED_BYTES)
+    return await _peeked(database, budget, queue, _PEEK, parameters, deadline)
 
-    def __init__(self, database: Database, budget: Budget) -> None:
-        self._database, self._budget = database, budget
 
-    async def clock(self, deadline: float) -> float:
-        """Return the database's time in seconds since 1970."""
-        ((seconds,),) = await self._database.rows_anywhere(_CLOCK, deadline=deadline)
-        return float(seconds)
+async def _peeked(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    budget: Budget,
+    queue: Queue,
+    statement: Search,
+    parameters: Sequence[Any],
+    deadline: float,
+) -> list[PeekedMessage]:
+    async with budget.room(1, limits.PEEKED_BYTES, deadline):
+        rows = await database.rows(statement, parameters, deadline=deadline, tenant=queue.id)
+    return [PeekedMessage(*row) for row in rows]
 
-    async def peek(
-        self, queue: Queue, state: str | None, limit: int, after: str | None, deadline: float
-    ) -> list[PeekedMessage]:
-        """Return up to `limit` messages after the place `after`, of one state or of all.
 
-        Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
-        """
-        parameters = (queue.id, state, limit, after, limits.PEEKED_BYTES)
-        return await self._peeked(queue, _PEEK, parameters, deadline)
+async def picked(
+    database: Database, budget: Budget, queue: Queue, messages: Sequence[Reference], deadline: float
+) -> list[PeekedMessage]:
+    """Return those of these messages that the queue still has, in their order.
 
-    async def _peeked(
-        self, queue: Queue, statement: Search, parameters: Sequence[Any], deadline: float
-    ) -> list[PeekedMessage]:
-        async with self._budget.room(1, limits.PEEKED_BYTES, deadline):
-            rows = await self._database.rows(
-                statement, parameters, deadline=deadline, tenant=queue.id
-            )
-        return [PeekedMessage(*row) for row in rows]
+    Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
+    """
+    parameters = (queue.id, *_columns(messages), limits.PEEKED_BYTES)
+    return await _peeked(database, budget, queue, _PICKED, parameters, deadline)
 
-    async def picked(
-        self, queue: Queue, messages: Sequence[Reference], deadline: float
-    ) -> list[PeekedMessage]:
-        """Return those of these messages that the queue still has, in their order.
 
-        Stops early once bodies and attributes exceed `limits.PEEKED_BYTES`.
-        """
-        parameters = (queue.id, *_columns(messages), limits.PEEKED_BYTES)
-        return await self._peeked(queue, _PICKED, parameters, deadline)
+async def ranked(
+    database: Database, queue: Queue, state: str | None, order: str, deadline: float
+) -> list[Reference]:
+    """Return the first messages, `limits.RANKED` at most, in another order."""
+    parameters = (queue.id, state, order)
+    rows = await database.rows(_RANK, parameters, deadline=deadline, tenant=queue.id)
+    return [Reference(*row) for row in rows]
 
-    async def ranked(
-        self, queue: Queue, state: str | None, order: str, deadline: float
-    ) -> list[Reference]:
-        """Return the first messages, `limits.RANKED` at most, in another order."""
-        parameters = (queue.id, state, order)
-        rows = await self._database.rows(_RANK, parameters, deadline=deadline, tenant=queue.id)
-        return [Reference(*row) for row in rows]
 
-    async def newest(
-        self, queue: Queue, since: int | None, limit: int, characters: int, deadline: float
-    ) -> list[NewMessage]:
-        """Return the newest messages, up to `limit`, newest first.
+async def newest(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    queue: Queue,
+    since: int | None,
+    limit: int,
+    characters: int,
+    deadline: float,
+) -> list[NewMessage]:
+    """Return the newest messages, up to `limit`, newest first.
 
-        `since` is in microseconds since 1970; bodies are truncated to `characters`.
-        """
-        parameters = (queue.id, since, limit, characters)
-        rows = await self._database.rows(_NEWEST, parameters, deadline=deadline, tenant=queue.id)
-        return [NewMessage(*row) for row in rows]
+    `since` is in microseconds since 1970; bodies are truncated to `characters`.
+    """
+    parameters = (queue.id, since, limit, characters)
+    rows = await database.rows(_NEWEST, parameters, deadline=deadline, tenant=queue.id)
+    return [NewMessage(*row) for row in rows]
 
-    async def copy(
-        self,
-        queue: Queue,
-        messages: Sequence[Reference],
-        target: Queue,
-        sender: str,
-        deadline: float,
-    ) -> list[str]:
-        """Send copies of messages to another queue; return each one's outcome in order.
 
-        Raises errors.OutcomeUnknown, since a retry might copy messages twice.
-        """
-        parameters = (queue.id, *_columns(messages), target.id, sender)
-        rows = await self._database.rows(_COPY, parameters, deadline=deadline, tenant=queue.id)
-        return [outcome for (outcome,) in rows]
+async def copy(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    queue: Queue,
+    messages: Sequence[Reference],
+    target: Queue,
+    sender: str,
+    deadline: float,
+) -> list[str]:
+    """Send copies of messages to another queue; return each one's outcome in order.
 
-    async def move(
-        self, queue: Queue, messages: Sequence[Reference], target: Queue, deadline: float
-    ) -> list[str]:
-        """Move messages to another queue; return each one's outcome in order.
+    Raises errors.OutcomeUnknown, since a retry might copy messages twice.
+    """
+    parameters = (queue.id, *_columns(messages), target.id, sender)
+    rows = await database.rows(_COPY, parameters, deadline=deadline, tenant=queue.id)
+    return [outcome for (outcome,) in rows]
 
-        Raises errors.OutcomeUnknown, since a retry would not find messages that were moved.
-        """
-        parameters = (queue.id, *_columns(messages), target.id)
-        rows = await self._database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)
-        return [outcome for (outcome,) in rows]
 
-    async def delete(
-        self, queue: Queue, messages: Sequence[Reference], deadline: float
-    ) -> list[str]:
-        """Delete messages that are not in flight; return each one's outcome in order."""
-        rows = await self._database.rows(
-            _DELETE, (queue.id, *_columns(messages)), deadline=deadline, tenant=queue.id
+async def move(
+    database: Database, queue: Queue, messages: Sequence[Reference], target: Queue, deadline: float
+) -> list[str]:
+    """Move messages to another queue; return each one's outcome in order.
+
+    Raises errors.OutcomeUnknown, since a retry would not find messages that were moved.
+    """
+    parameters = (queue.id, *_columns(messages), target.id)
+    rows = await database.rows(_MOVE, parameters, deadline=deadline, tenant=queue.id)
+    return [outcome for (outcome,) in rows]
+
+
+async def delete(
+    database: Database, queue: Queue, messages: Sequence[Reference], deadline: float
+) -> list[str]:
+    """Delete messages that are not in flight; return each one's outcome in order."""
+    rows = await database.rows(
+        _DELETE, (queue.id, *_columns(messages)), deadline=deadline, tenant=queue.id
+    )
+    return [outcome for (outcome,) in rows]
+
+
+async def record_failure(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    queue: Queue,
+    message: Reference,
+    receive_count: int,
+    reason: str,
+    deadline: float,
+) -> bool:
+    """Keep a reason with a message; return False if it was settled or received again."""
+    parameters = (queue.id, message.id, receive_count, message.message_id, reason)
+    ((recorded,),) = await database.rows(
+        _RECORD_FAILURE, parameters, deadline=deadline, tenant=queue.id
+    )
+    return bool(recorded)
+
+
+async def dead_letter(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    queue: Queue,
+    message: Reference,
+    receive_count: int,
+    reason: str,
+    deadline: float,
+) -> bool:
+    """Move a message to the dead-letter queue; return False if settled or received again.
+
+    Raises errors.UnsupportedOperation if there is none, and errors.OutcomeUnknown, since a retry
+    would not find the message.
+    """
+    name = queue.name
+    fences = (message.id, receive_count, message.message_id)
+    parameters = (name.name, *fences, reason, name.account, name.region)
+    try:
+        ((moved,),) = await database.rows(
+            _DEAD_LETTER, parameters, deadline=deadline, tenant=queue.id
         )
-        return [outcome for (outcome,) in rows]
+    except errors.QueueDoesNotExist:
+        # It may be in another partition.
+        raise errors.QueueMoved from None
+    return bool(moved)
 
-    async def record_failure(
-        self, queue: Queue, message: Reference, receive_count: int, reason: str, deadline: float
-    ) -> bool:
-        """Keep a reason with a message; return False if it was settled or received again."""
-        parameters = (queue.id, message.id, receive_count, message.message_id, reason)
-        ((recorded,),) = await self._database.rows(
-            _RECORD_FAILURE, parameters, deadline=deadline, tenant=queue.id
-        )
-        return bool(recorded)
 
-    async def dead_letter(
-        self, queue: Queue, message: Reference, receive_count: int, reason: str, deadline: float
-    ) -> bool:
-        """Move a message to the dead-letter queue; return False if settled or received again.
+async def failures(database: Database, queue: Queue, deadline: float) -> list[MessageFailures]:
+    """Group the first messages, up to `limits.GROUPED`, by kind of failure and by source."""
+    parameters = (queue.id, limits.GROUPED)
+    rows = await database.rows(_FAILURES, parameters, deadline=deadline, tenant=queue.id)
+    return [MessageFailures(*row) for row in rows]
 
-        Raises errors.UnsupportedOperation if there is none, and errors.OutcomeUnknown, since a
-        retry would not find the message.
-        """
-        name = queue.name
-        fences = (message.id, receive_count, message.message_id)
-        parameters = (name.name, *fences, reason, name.account, name.region)
-        try:
-            ((moved,),) = await self._database.rows(
-                _DEAD_LETTER, parameters, deadline=deadline, tenant=queue.id
-            )
-        except errors.QueueDoesNotExist:
-            # It may be in another partition.
-            raise errors.QueueMoved from None
-        return bool(moved)
 
-    async def failures(self, queue: Queue, deadline: float) -> list[MessageFailures]:
-        """Group the first messages, up to `limits.GROUPED`, by kind of failure and by source."""
-        parameters = (queue.id, limits.GROUPED)
-        rows = await self._database.rows(_FAILURES, parameters, deadline=deadline, tenant=queue.id)
-        return [MessageFailures(*row) for row in rows]
-
-    async def search(
-        self,
-        queue: Queue,
-        matching: MessageFilter,
-        place: tuple[int | None, ...],
-        deadline: float,
-    ) -> SearchedMessages:
-        """Search messages after a place, for a second at most."""
-        texts = (matching.body_contains, matching.attribute_name, matching.attribute_value)
-        parameters = (queue.id, *texts, matching.further, *place)
-        (row,) = await self._database.rows(_SEARCH, parameters, deadline=deadline, tenant=queue.id)
-        ids, message_ids, *rest = row
-        references = [Reference(*each) for each in zip(ids, message_ids, strict=True)]
-        return SearchedMessages(references, *rest)
+async def search(
+    database: Database,
+    queue: Queue,
+    matching: MessageFilter,
+    place: tuple[int | None, ...],
+    deadline: float,
+) -> SearchedMessages:
+    """Search messages after a place, for a second at most."""
+    texts = (matching.body_contains, matching.attribute_name, matching.attribute_value)
+    parameters = (queue.id, *texts, matching.further, *place)
+    (row,) = await database.rows(_SEARCH, parameters, deadline=deadline, tenant=queue.id)
+    ids, message_ids, *rest = row
+    references = [Reference(*each) for each in zip(ids, message_ids, strict=True)]
+    return SearchedMessages(references, *rest)
 
 
 def _columns(messages: Sequence[Reference]) -> tuple[list[int], list[str]]:

@@ -21,7 +21,8 @@ from skipmq.auth import (
 )
 from skipmq.auth.keys import digest
 from skipmq.auth.sigv4 import SignedRequest
-from skipmq.broker.access_keys import AccessKeys, StoredKey
+from skipmq.broker import access_keys
+from skipmq.broker.access_keys import StoredKey
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 from skipmq.database.wakeup import Wakeup, every
@@ -47,7 +48,7 @@ class KeyStore:
     """
 
     def __init__(self, settings: Settings, database: Database) -> None:
-        self._stored = AccessKeys(database)
+        self._database = database
         self._master = MasterKeys(settings.master_keys)
         self._public_host = host_header(settings.public_url)
         self._version: int | None = None
@@ -88,7 +89,7 @@ class KeyStore:
 
     async def all(self) -> list[StoredKey]:
         """Return all keys as they are stored; raise errors.ServiceUnavailable."""
-        return await self._stored.all()
+        return await access_keys.stored(self._database)
 
     def is_stored(self, key_id: str) -> bool:
         """Return whether a key with this id is stored, usable or not."""
@@ -125,7 +126,7 @@ class KeyStore:
 
     async def end_session(self, session: bytes, until: float) -> None:
         """End a session of the console on all nodes; raise errors.ServiceUnavailable."""
-        await self._stored.end_session(session, until - self.now())
+        await access_keys.end_session(self._database, session, until - self.now())
         self._ended_sessions |= {session}
 
     def allows(
@@ -202,13 +203,13 @@ class KeyStore:
 
     async def refresh(self) -> None:
         """Read the keys if their version has changed; raise errors.ServiceUnavailable."""
-        version, now = await self._stored.version()
+        version, now = await access_keys.version(self._database)
         self._offset = now - monotonic()
         if version == self._version:
             return
         keys: dict[str, AccessKey] = {}
         sources: dict[str, _Source] = {}
-        found = await self._stored.all()
+        found = await access_keys.stored(self._database)
         for stored in found:
             source = (
                 stored.secret,
@@ -224,7 +225,7 @@ class KeyStore:
             if key is not None and stored.usable:
                 keys[stored.id], sources[stored.id] = key, source
         self._ids = frozenset(stored.id for stored in found)
-        self._ended_sessions = await self._stored.ended_sessions()
+        self._ended_sessions = await access_keys.ended_sessions(self._database)
         self._keys, self._sources, self._version = keys, sources, version
         self._decisions.clear()
 
@@ -259,7 +260,7 @@ class KeyStore:
         if due:
             self._noted = {key: at for key, at in self._noted.items() if now - at < USE_NOTED}
             self._noted |= dict.fromkeys(due, now)
-            await self._stored.note_use(due)
+            await access_keys.note_use(self._database, due)
 
 
 @lru_cache(maxsize=10_000)

@@ -65,78 +65,77 @@ _CANCEL = Statement(
 )
 
 
-class Moves:
-    """The SQL functions for message move tasks."""
+async def start(  # noqa: PLR0913 - the last are columns.
+    database: Database,
+    source: str,
+    destination: str | None,
+    rate: int | None,
+    deadline: float,
+    *,
+    origins: Sequence[str] | None = None,
+) -> str:
+    """Start to move the messages of a dead-letter queue; return the task's id.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    Without a destination messages return to the queues that they came from, if `origins` (ARNs)
+    is None or lists that queue.
 
-    async def start(
-        self,
-        source: str,
-        destination: str | None,
-        rate: int | None,
-        deadline: float,
-        *,
-        origins: Sequence[str] | None = None,
-    ) -> str:
-        """Start to move the messages of a dead-letter queue; return the task's id.
+    Raises errors.ResourceNotFoundException if a queue does not exist, and
+    errors.InvalidParameterValueException if the source cannot have a task now.
+    """
+    ((task,),) = await database.rows(
+        _START, (source, destination, rate, origins), deadline=deadline
+    )
+    return str(task)
 
-        Without a destination messages return to the queues that they came from, if `origins` (ARNs)
-        is None or lists that queue.
 
-        Raises errors.ResourceNotFoundException if a queue does not exist, and
-        errors.InvalidParameterValueException if the source cannot have a task now.
-        """
-        ((task,),) = await self._database.rows(
-            _START, (source, destination, rate, origins), deadline=deadline
-        )
-        return str(task)
+async def origins(database: Database, source: str, deadline: float) -> list[str]:
+    """Return the ARNs of the queues that messages of a dead-letter queue came from."""
+    return [arn for (arn,) in await database.rows(_ORIGINS, (source,), deadline=deadline)]
 
-    async def origins(self, source: str, deadline: float) -> list[str]:
-        """Return the ARNs of the queues that messages of a dead-letter queue came from."""
-        return [arn for (arn,) in await self._database.rows(_ORIGINS, (source,), deadline=deadline)]
 
-    async def start_matching(  # noqa: PLR0913 - each is a column.
-        self,
-        kind: str,
-        source: str,
-        destination: str | None,
-        *,
-        rate: int | None,
-        matching: MessageFilter,
-        deadline: float,
-    ) -> str:
-        """Start to move, copy or delete the messages that match a filter; return the task's id.
+async def start_matching(  # noqa: PLR0913 - each is a column.
+    database: Database,
+    kind: str,
+    source: str,
+    destination: str | None,
+    *,
+    rate: int | None,
+    matching: MessageFilter,
+    deadline: float,
+) -> str:
+    """Start to move, copy or delete the messages that match a filter; return the task's id.
 
-        Raises the errors of `start`.
-        """
-        parameters = (
-            *(source, kind, destination, rate),
-            *(matching.body_contains, matching.attribute_name, matching.attribute_value),
-            matching.further,
-        )
-        ((task,),) = await self._database.rows(_START_MATCHING, parameters, deadline=deadline)
-        return str(task)
+    Raises the errors of `start`.
+    """
+    parameters = (
+        *(source, kind, destination, rate),
+        *(matching.body_contains, matching.attribute_name, matching.attribute_value),
+        matching.further,
+    )
+    ((task,),) = await database.rows(_START_MATCHING, parameters, deadline=deadline)
+    return str(task)
 
-    async def list(
-        self, source: str, limit: int, deadline: float, *, every: bool = False
-    ) -> tuple[MoveTask, ...]:
-        """Return the newest redrives of a source, or with `every` its newest tasks of all kinds.
 
-        Raises errors.ResourceNotFoundException.
-        """
-        rows = await self._database.rows(_LIST, (source, limit, every), deadline=deadline)
-        return tuple(MoveTask(*row) for row in rows)
+async def tasks(
+    database: Database, source: str, limit: int, deadline: float, *, every: bool = False
+) -> tuple[MoveTask, ...]:
+    """Return the newest redrives of a source, or with `every` its newest tasks of all kinds.
 
-    async def account(
-        self, account: str, region: str, limit: int, deadline: float
-    ) -> tuple[tuple[str, MoveTask], ...]:
-        """Return the tasks of all queues with their sources, those that run first; no filters."""
-        rows = await self._database.rows(_ACCOUNT, (account, region, limit), deadline=deadline)
-        return tuple((source, MoveTask(*task)) for source, *task in rows)
+    Raises errors.ResourceNotFoundException.
+    """
+    rows = await database.rows(_LIST, (source, limit, every), deadline=deadline)
+    return tuple(MoveTask(*row) for row in rows)
 
-    async def cancel(self, task: UUID, source: str, deadline: float) -> int:
-        """Cancel a running task of a source; return the number of messages that it has moved."""
-        ((moved,),) = await self._database.rows(_CANCEL, (str(task), source), deadline=deadline)
-        return int(moved)
+
+async def account_tasks(
+    database: Database, account: str, region: str, limit: int, deadline: float
+) -> tuple[tuple[str, MoveTask], ...]:
+    """Return the tasks of all queues with their sources, those that run first; no filters."""
+    rows = await database.rows(_ACCOUNT, (account, region, limit), deadline=deadline)
+    return tuple((source, MoveTask(*task)) for source, *task in rows)
+
+
+async def cancel(database: Database, task: UUID, source: str, deadline: float) -> int:
+    """Cancel a running task of a source; return the number of messages that it has moved."""
+    ((moved,),) = await database.rows(_CANCEL, (str(task), source), deadline=deadline)
+    return int(moved)

@@ -7,24 +7,18 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
+from skipmq.broker import workers
 from skipmq.broker.activity import Activity
 from skipmq.broker.audit_log import Audit
 from skipmq.broker.consumers import Consumers
-from skipmq.broker.dead_letters import DeadLetters
-from skipmq.broker.inspection import Inspection
 from skipmq.broker.messages.budget import Budget
 from skipmq.broker.messages.fifo import FifoMessages
 from skipmq.broker.messages.in_flight import InFlight
 from skipmq.broker.messages.standard import StandardMessages
 from skipmq.broker.messages.waiters import Listener, Notifier, Waiters
-from skipmq.broker.moves import Moves
 from skipmq.broker.overview import Overviews
 from skipmq.broker.queues import Queue, Queues
 from skipmq.broker.receipt_keys import ReceiptKeys
-from skipmq.broker.statistics import Statistics
-from skipmq.broker.timelines import Timelines
-from skipmq.broker.troubles import Troubles
-from skipmq.broker.workers import Workers
 from skipmq.config.settings import Settings
 from skipmq.database import monitor
 from skipmq.database.availability import NoObserver, Observer
@@ -74,19 +68,12 @@ class Node:
         parts = (self.database, self.replication, tracing, self.budget)
         self.standard, self.fifo = StandardMessages(*parts), FifoMessages(*parts)
         self.in_flight = InFlight(self.database)
-        self.inspection = Inspection(self.database, self.budget)
-        self.moves = Moves(self.database)
         self.notifier = Notifier(self.database, self.process)
         self.queues = Queues(self.database, self.notifier.changed)
         self.activity = Activity(self.database)
         self.consumers = Consumers(self.database, self.process)
-        self.workers = Workers(self.database, self.process)
-        self.statistics = Statistics(self.database)
         self.overviews = Overviews(self.database, self.replication)
-        self.dead_letters = DeadLetters(self.database)
-        self.troubles = Troubles(self.database)
         self.audit = Audit(self.database, writes=settings.audit_days > 0)
-        self.timelines = Timelines(self.database)
         self.receipt_keys = ReceiptKeys(self.database)
         self.waiters = Waiters(settings.max_waiting, tracing)
         # The access keys, if requests must be signed.
@@ -154,7 +141,7 @@ class Node:
         try:
             await self.settle()
             if self._tasks:  # A command's node is not listed among the workers.
-                await self.workers.leave()
+                await workers.leave(self.database, self.process)
         finally:
             self.database.close()
         if self.tracing is not None:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any, NamedTuple
 
-from skipmq.broker.upkeep import Upkeep
+from skipmq.broker.upkeep import database_statistics
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.replication import Level, Replication
@@ -106,7 +106,6 @@ class _Cache:
 
     def __init__(self, pool: Pool, replication: Replication) -> None:
         self._pool, self._replication = pool, replication
-        self._upkeep = Upkeep(pool)
         self._reading = SharedRead(self._read)
         self._latest: OverviewSnapshot | None = None
 
@@ -126,6 +125,6 @@ class _Cache:
     async def _read(self) -> OverviewSnapshot:
         (row,) = await self._pool.rows(_SERVER)
         level = await self._replication.level_of(self._pool)
-        found = await self._upkeep.database_statistics()
+        found = await database_statistics(self._pool)
         metrics = {(name, label): value for name, label, value in found}
         return OverviewSnapshot(monotonic(), Server(*row), level, metrics)

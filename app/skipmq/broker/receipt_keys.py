@@ -41,6 +41,7 @@ class ReceiptKeys:
         self.accepted = tuple(key for key, _ in found)
         self.current = next((key for key, age in found if age >= SIGNS_AFTER), self.accepted[-1])
 
-    async def rotate(self) -> None:
-        """Create a new key; only the schema's owner may."""
-        await self._database.rows(_ROTATE)
+
+async def rotate(database: Database) -> None:
+    """Create a new key; only the schema's owner may."""
+    await database.rows(_ROTATE)

@@ -129,73 +129,67 @@ _TIME_IN_QUEUE = Search(
 )  # fmt: skip
 
 
-class Statistics:
-    """The SQL functions for statistics."""
+async def count(database: Database, queue_id: int, deadline: float) -> MessageCounts:
+    """Return the numbers of messages in a queue."""
+    parameters = (queue_id,)
+    (row,) = await database.rows(_COUNT, parameters, deadline=deadline, queue_id=queue_id)
+    return MessageCounts(*row)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def count(self, queue_id: int, deadline: float) -> MessageCounts:
-        """Return the numbers of messages in a queue."""
-        parameters = (queue_id,)
-        (row,) = await self._database.rows(_COUNT, parameters, deadline=deadline, queue_id=queue_id)
-        return MessageCounts(*row)
+async def queues(  # noqa: PLR0913 - all but the first have defaults.
+    database: Database,
+    limit: int,
+    *,
+    account: str | None = None,
+    region: str | None = None,
+    search: str = "",
+    order: str = "name",
+    descending: bool | None = None,
+    offset: int = 0,
+    only: str | None = None,
+    tag: str | None = None,
+    deadline: float = 0.0,
+) -> tuple[list[QueueStatistics], QueueStatistics]:
+    """Return the statistics of up to `limit` queues, and the sum of all others that match.
 
-    async def queues(  # noqa: PLR0913 - all but the first have defaults.
-        self,
-        limit: int,
-        *,
-        account: str | None = None,
-        region: str | None = None,
-        search: str = "",
-        order: str = "name",
-        descending: bool | None = None,
-        offset: int = 0,
-        only: str | None = None,
-        tag: str | None = None,
-        deadline: float = 0.0,
-    ) -> tuple[list[QueueStatistics], QueueStatistics]:
-        """Return the statistics of up to `limit` queues, and the sum of all others that match.
+    By default the order is ascending for names and descending for numbers. `only` is one of
+    FILTERS, `tag` is a tag's key, or its key and value as `key=value`.
+    """
+    parameters = (account, region, search, order, limit, offset, descending, only, tag)
+    rows = await database.rows(_STATISTICS, parameters, deadline=deadline)
+    *queues, others = (QueueStatistics(*row) for row in rows)
+    return queues, others
 
-        By default the order is ascending for names and descending for numbers. `only` is one of
-        FILTERS, `tag` is a tag's key, or its key and value as `key=value`.
-        """
-        parameters = (account, region, search, order, limit, offset, descending, only, tag)
-        rows = await self._database.rows(_STATISTICS, parameters, deadline=deadline)
-        *queues, others = (QueueStatistics(*row) for row in rows)
-        return queues, others
 
-    async def oldest(self, queue: Queue, deadline: float = 0.0) -> float | None:
-        """Return the age in seconds of the oldest message that is visible or in flight."""
-        parameters = (queue.id, queue.fifo)
-        ((age,),) = await self._database.rows(
-            _OLDEST, parameters, deadline=deadline, queue_id=queue.id
-        )
-        return None if age is None else float(age)
+async def oldest(database: Database, queue: Queue, deadline: float = 0.0) -> float | None:
+    """Return the age in seconds of the oldest message that is visible or in flight."""
+    parameters = (queue.id, queue.fifo)
+    ((age,),) = await database.rows(_OLDEST, parameters, deadline=deadline, queue_id=queue.id)
+    return None if age is None else float(age)
 
-    async def minutes(
-        self, queues: Sequence[int], minutes: int, deadline: float = 0.0, step: int = 1
-    ) -> dict[int, list[QueueMinute]]:
-        """Return the counters of queues, by id, for the last minutes by steps, oldest first.
 
-        Steps without activity are omitted. The database keeps six hours by the minute, and seven
-        days by ten minutes.
-        """
-        found: dict[int, list[QueueMinute]] = {queue: [] for queue in queues}
-        parameters = ([*queues], minutes, step)
-        for queue, *row in await self._database.rows(_MINUTES, parameters, deadline=deadline):
-            found[queue].append(QueueMinute(*row))
-        return found
+async def minutes(
+    database: Database, queues: Sequence[int], minutes: int, deadline: float = 0.0, step: int = 1
+) -> dict[int, list[QueueMinute]]:
+    """Return the counters of queues, by id, for the last minutes by steps, oldest first.
 
-    async def time_in_queue(
-        self, queue: int, minutes: int, step: int, deadline: float = 0.0
-    ) -> list[TimeInQueue]:
-        """Return the times in queue, for each step of `step` minutes and last for all of them.
+    Steps without activity are omitted. The database keeps six hours by the minute, and seven
+    days by ten minutes.
+    """
+    found: dict[int, list[QueueMinute]] = {queue: [] for queue in queues}
+    parameters = ([*queues], minutes, step)
+    for queue, *row in await database.rows(_MINUTES, parameters, deadline=deadline):
+        found[queue].append(QueueMinute(*row))
+    return found
 
-        They are read from the history, or from a sample if it is long.
-        """
-        parameters = (queue, minutes, step)
-        rows = await self._database.rows(
-            _TIME_IN_QUEUE, parameters, deadline=deadline, tenant=queue
-        )
-        return [TimeInQueue(row[0], row[1], row[2], row[3:6], row[6:9], row[9]) for row in rows]
+
+async def time_in_queue(
+    database: Database, queue: int, minutes: int, step: int, deadline: float = 0.0
+) -> list[TimeInQueue]:
+    """Return the times in queue, for each step of `step` minutes and last for all of them.
+
+    They are read from the history, or from a sample if it is long.
+    """
+    parameters = (queue, minutes, step)
+    rows = await database.rows(_TIME_IN_QUEUE, parameters, deadline=deadline, tenant=queue)
+    return [TimeInQueue(row[0], row[1], row[2], row[3:6], row[6:9], row[9]) for row in rows]

@@ -62,31 +62,26 @@ _SETTLED = Search(
 BLOCKS = 8_192
 
 
-class Timelines:
-    """The SQL functions that find a message."""
+async def live(
+    database: Database, queue: int | None, message_id: str, reference: int | None, deadline: float
+) -> LiveMessage:
+    """Return the message by its reference, or by its id in the queue with this id."""
+    parameters = (queue, message_id, reference)
+    (row,) = await database.rows(_LIVE, parameters, deadline=deadline)
+    return LiveMessage(*row)
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
-    async def live(
-        self, queue: int | None, message_id: str, reference: int | None, deadline: float
-    ) -> LiveMessage:
-        """Return the message by its reference, or by its id in the queue with this id."""
-        parameters = (queue, message_id, reference)
-        (row,) = await self._database.rows(_LIVE, parameters, deadline=deadline)
-        return LiveMessage(*row)
-
-    async def settled(
-        self,
-        message_id: str,
-        deadline: float,
-        *,
-        since: int | None = None,
-        place: str | None = None,
-        blocks: int = BLOCKS,
-    ) -> tuple[list[SettledMessage], SettledMessage]:
-        """Return the message's rows of the history, newest first, and the end of the search."""
-        parameters = (message_id, since, place, blocks)
-        rows = await self._database.rows(_SETTLED, parameters, deadline=deadline)
-        *found, searched = (SettledMessage(*row) for row in rows)
-        return found, searched
+async def settled(  # noqa: PLR0913 - the last are columns.
+    database: Database,
+    message_id: str,
+    deadline: float,
+    *,
+    since: int | None = None,
+    place: str | None = None,
+    blocks: int = BLOCKS,
+) -> tuple[list[SettledMessage], SettledMessage]:
+    """Return the message's rows of the history, newest first, and the end of the search."""
+    parameters = (message_id, since, place, blocks)
+    rows = await database.rows(_SETTLED, parameters, deadline=deadline)
+    *found, searched = (SettledMessage(*row) for row in rows)
+    return found, searched

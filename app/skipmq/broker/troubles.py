@@ -25,28 +25,22 @@ _TROUBLES = Search(
 )  # fmt: skip
 
 
-class Troubles:
-    """The SQL function for what needs attention."""
+async def queues(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    account: str,
+    region: str,
+    limit: int,
+    queue: str | None = None,
+    deadline: float = 0.0,
+) -> list[QueueTrouble]:
+    """Return up to `limit` troubles of queues, or of one, the worst first.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def queues(
-        self,
-        account: str,
-        region: str,
-        limit: int,
-        queue: str | None = None,
-        deadline: float = 0.0,
-    ) -> list[QueueTrouble]:
-        """Return up to `limit` troubles of queues, or of one, the worst first.
-
-        Those of partitions that are unavailable are left out.
-        """
-        parameters = (account, region, limit, queue)
-        found = await self._database.rows_everywhere(_TROUBLES, parameters, deadline=deadline)
-        rows = sorted((row for rows in found for row in rows), key=_order)
-        return [QueueTrouble(*row[1:]) for row in rows[:limit]]
+    Those of partitions that are unavailable are left out.
+    """
+    parameters = (account, region, limit, queue)
+    found = await database.rows_everywhere(_TROUBLES, parameters, deadline=deadline)
+    rows = sorted((row for rows in found for row in rows), key=_order)
+    return [QueueTrouble(*row[1:]) for row in rows[:limit]]
 
 
 def _order(row: Any) -> tuple[int, float, int, str]:

@@ -6,7 +6,6 @@ from typing import NamedTuple
 from skipmq.config.settings import Settings
 from skipmq.database.pool import Pool
 from skipmq.database.statement import BOOLEAN, INTEGER, INTERVAL, Search, Statement
-from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 CHUNK = 5_000
@@ -113,56 +112,46 @@ def jobs(settings: Settings) -> list[Job]:
     return found
 
 
-class Upkeep:
-    """The SQL functions for maintenance."""
+async def run(database: Pool, job: Job) -> int:
+    """Run a job; return how much it did."""
+    return await _number(database, job.statement, job.parameters)
 
-    def __init__(self, database: Pool) -> None:
-        self._database = database
-        self._remedies: set[str | None] = set()
 
-    async def run(self, job: Job) -> int:
-        """Run a job; return how much it did."""
-        return await self._number(job.statement, job.parameters)
+async def end_long_snapshots(database: Pool, seconds: float) -> int:
+    """Terminate readers' sessions that have held a snapshot for longer, and log each.
 
-    async def end_long_snapshots(self, seconds: float) -> int:
-        """Terminate readers' sessions that have held a snapshot for longer, and log each.
+    Raises errors.InsufficientPrivilege where the schema's owner lacks the right to.
+    """
+    ended = await database.rows(_END_LONG_SNAPSHOTS, (seconds,))
+    for pid, role, name, held in ended:
+        log.warning(
+            "ended a reader that held a snapshot for too long",
+            session=pid,
+            role=role,
+            application=name,
+            seconds=round(held),
+            limit=seconds,
+        )
+    return len(ended)
 
-        Log each remedy once where the schema's owner lacks the right to.
-        """
-        try:
-            ended = await self._database.rows(_END_LONG_SNAPSHOTS, (seconds,))
-        except errors.InsufficientPrivilege as error:
-            if error.remedy not in self._remedies:
-                self._remedies.add(error.remedy)
-                log.warning(
-                    "readers may hold up the database", reason=error.reason, remedy=error.remedy
-                )
-            return 0
-        for pid, role, name, held in ended:
-            log.warning(
-                "ended a reader that held a snapshot for too long",
-                session=pid,
-                role=role,
-                application=name,
-                seconds=round(held),
-                limit=seconds,
-            )
-        return len(ended)
 
-    async def oldest_snapshot(self) -> tuple[float, str]:
-        """Return the age in seconds of the oldest snapshot that limits vacuum, and its session."""
-        ((seconds, session),) = await self._database.rows(_OLDEST_SNAPSHOT)
-        return float(seconds or 0), session or ""
+async def oldest_snapshot(database: Pool) -> tuple[float, str]:
+    """Return the age in seconds of the oldest snapshot that limits vacuum, and its session."""
+    ((seconds, session),) = await database.rows(_OLDEST_SNAPSHOT)
+    return float(seconds or 0), session or ""
 
-    async def count_unarchived_days(self, keep_days: int) -> int:
-        """Return the number of older days of the history that are kept until their export."""
-        return await self._number(_UNARCHIVED, (keep_days,))
 
-    async def database_statistics(self) -> list[tuple[str, str, float]]:
-        """Return the database's metrics: name, label and value of each."""
-        rows = await self._database.rows(_DATABASE_STATISTICS)
-        return [(name, label, value) for name, label, value in rows]
+async def count_unarchived_days(database: Pool, keep_days: int) -> int:
+    """Return the number of older days of the history that are kept until their export."""
+    return await _number(database, _UNARCHIVED, (keep_days,))
 
-    async def _number(self, statement: Statement, parameters: Sequence[object]) -> int:
-        ((number,),) = await self._database.rows(statement, parameters)
-        return int(number)
+
+async def database_statistics(database: Pool) -> list[tuple[str, str, float]]:
+    """Return the database's metrics: name, label and value of each."""
+    rows = await database.rows(_DATABASE_STATISTICS)
+    return [(name, label, value) for name, label, value in rows]
+
+
+async def _number(database: Pool, statement: Statement, parameters: Sequence[object]) -> int:
+    ((number,),) = await database.rows(statement, parameters)
+    return int(number)

@@ -29,29 +29,25 @@ class Worker(NamedTuple):
     figures: dict[str, float]
 
 
-class Workers:
-    """The heartbeat of this process, and those of all; for one loop."""
+async def beat(database: Database, process: str, figures: dict[str, Any]) -> None:
+    """Record that this process runs; an unavailable database is no error."""
+    await _note(database, process, msgspec.json.encode(figures).decode())
 
-    def __init__(self, database: Database, process: str) -> None:
-        self._database, self._process = database, process
-        self._host = socket.gethostname()
 
-    async def beat(self, figures: dict[str, Any]) -> None:
-        """Record that this process runs; an unavailable database is no error."""
-        await self._note(msgspec.json.encode(figures).decode())
+async def leave(database: Database, process: str) -> None:
+    """Record that this process stops."""
+    await _note(database, process, None)
 
-    async def leave(self) -> None:
-        """Record that this process stops."""
-        await self._note(None)
 
-    async def _note(self, figures: str | None) -> None:
-        uptime = monotonic() - release.STARTED
-        parameters = (self._process, self._host, release.VERSION, uptime, figures)
-        with suppress(errors.SqsError):
-            await self._database.rows_everywhere(_NOTE, parameters)
+async def _note(database: Database, process: str, figures: str | None) -> None:
+    uptime = monotonic() - release.STARTED
+    parameters = (process, socket.gethostname(), release.VERSION, uptime, figures)
+    with suppress(errors.SqsError):
+        await database.rows_everywhere(_NOTE, parameters)
 
-    async def all(self, deadline: float) -> list[Worker]:
-        """Return the workers of all nodes."""
-        rows = await self._database.rows_anywhere(_LIST, deadline=deadline)
-        decode = msgspec.json.decode
-        return [Worker(p, h, r, u, s, decode(figures)) for p, h, r, u, s, figures in rows]
+
+async def known(database: Database, deadline: float) -> list[Worker]:
+    """Return the workers of all nodes."""
+    rows = await database.rows_anywhere(_LIST, deadline=deadline)
+    decode = msgspec.json.decode
+    return [Worker(p, h, r, u, s, decode(figures)) for p, h, r, u, s, figures in rows]

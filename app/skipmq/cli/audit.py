@@ -8,10 +8,11 @@ from rich.table import Table
 from rich.text import Text
 
 from skipmq.actions.skipmq import audit as actions
+from skipmq.broker import audit_log
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.cli.node import open_node
+from skipmq.cli.local import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.telemetry.terminal import visible
 
@@ -42,7 +43,8 @@ def audit(
     own = place.full_name("", settings)
     with open_node(settings) as node:
         records = node.run(
-            node.node.audit.records(
+            audit_log.records(
+                node.node.database,
                 None,
                 limit,
                 queue=actions.arn(queue, settings.identity),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from skipmq.actions.sqs import attributes
 from skipmq.broker.queues import Queue
-from skipmq.cli.local import LocalNode, opened
+from skipmq.cli.local import LocalNode, open_node
 from skipmq.config.declarations import REDRIVE_POLICY, DeclaredQueue, with_arns
 from skipmq.config.imports.found import Difference
 from skipmq.config.settings import Settings
@@ -56,7 +56,7 @@ def declare_queues(settings: Settings, database_url: str) -> None:
     """
     if not settings.queues:
         return
-    with opened(settings, database_url) as local:
+    with open_node(settings, database_url) as local:
         for outcome in declare(local, settings.queues):
             if outcome.error:
                 raise DeclarationError(f"the declared queue {outcome.queue.arn}: {outcome.error}")

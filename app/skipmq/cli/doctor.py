@@ -9,8 +9,8 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.cli import local
 from skipmq.cli.environment import configuration, data_folder, running_database
+from skipmq.cli.local import open_node
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
 from skipmq.database import condition, embedded, rights, schema, session
@@ -122,13 +122,13 @@ def _surplus(router: str) -> str:
 
 
 def _broker(settings: Settings, url: str) -> str:
-    with local.opened(settings, url) as node:
+    with open_node(settings, url) as node:
         node.act("ListQueues")
     return "the node's functions can be called"
 
 
 def _counts(settings: Settings, url: str) -> str:
-    with local.opened(settings, url) as node:
+    with open_node(settings, url) as node:
         age = node.counts_age()
         if age is None:
             return "not yet added up: no node has run"
@@ -141,7 +141,7 @@ def _counts(settings: Settings, url: str) -> str:
 
 
 def _replication(settings: Settings, url: str) -> str:
-    with local.opened(settings, url) as node:
+    with open_node(settings, url) as node:
         return str(node.run(node.node.replication.level()))
 
 

@@ -7,10 +7,10 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.broker.grants import QueueGrants
+from skipmq.broker import grants as queue_grants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.cli.node import run_as_owner
+from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
@@ -43,7 +43,7 @@ def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[A
     if not (send or receive):
         raise click.UsageError(_QUEUE_REQUIRED)
     settings = configuration().settings
-    _change("sql grant", QueueGrants.grant, role, _by_place(send, receive, settings))
+    _change("sql grant", queue_grants.grant, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may " + _rights(
         send, receive, " and "
     )
@@ -63,10 +63,10 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
     if not (send or receive):
         if place.given(click.get_current_context()):
             raise click.UsageError(_QUEUE_REQUIRED)
-        run_as_owner("sql revoke", lambda database: QueueGrants(database).revoke_all(role))
+        run_as_owner("sql revoke", lambda database: queue_grants.revoke_all(database, role))
         return {"role": role, "revoked": "all"}, f"revoked all grants of role {escape(role)}"
     settings = configuration().settings
-    _change("sql revoke", QueueGrants.revoke, role, _by_place(send, receive, settings))
+    _change("sql revoke", queue_grants.revoke, role, _by_place(send, receive, settings))
     return _shown(role, send, receive, settings), f"role {escape(role)} may no longer " + _rights(
         send, receive, " or "
     )
@@ -76,7 +76,7 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
 @printing_json
 def grants() -> tuple[Any, Any]:
     """List the grants on queues of database roles."""
-    stored = run_as_owner("sql list", lambda database: QueueGrants(database).all())
+    stored = run_as_owner("sql list", queue_grants.stored)
     rows = [
         {
             "role": row.role,
@@ -106,7 +106,7 @@ def _change(
     async def run(database: Database) -> None:
         for (account, region), (send, receive) in queues.items():
             await change(
-                QueueGrants(database),
+                database,
                 role,
                 send=send,
                 receive=receive,

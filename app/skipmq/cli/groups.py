@@ -1,190 +1,158 @@
-"""The command groups, with the import path and short help of each command."""
+"""The command groups; commands are imported only when they run, which keeps start-up fast."""
 
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
-from skipmq import release
-from skipmq.cli.deferred import Deferred, Group
+from skipmq import extras, release
 
-_QUEUE = (
-    Deferred(
-        "list",
-        "queue.queues:queue_list",
-        "List queues, or those whose names begin with PREFIX, with their counts of messages.",
-    ),
-    Deferred(
-        "create",
-        "queue.queues:queue_create",
-        "Create the queue NAME; one that ends in .fifo is a FIFO queue.",
-    ),
-    Deferred(
-        "show", "queue.queues:queue_show", "Show the attributes and the counts of the queue NAME."
-    ),
-    Deferred("set", "queue.queues:queue_set", "Change attributes of the queue NAME."),
-    Deferred(
-        "tag",
-        "queue.queues:queue_tag",
-        "Add tags to the queue NAME, remove tags, and list the resulting tags.",
-    ),
-    Deferred("purge", "queue.queues:queue_purge", "Delete all messages of the queue NAME."),
-    Deferred("delete", "queue.queues:queue_delete", "Delete the queue NAME and all its messages."),
-    Deferred(
-        "send",
-        "queue.send:queue_send",
-        "Send a message to the queue NAME; without BODY, or with -, read it from standard input.",
-    ),
-    Deferred("receive", "queue.messages:queue_receive", "Receive messages from the queue NAME."),
-    Deferred(
-        "peek",
-        "queue.messages:queue_peek",
-        "Show messages of the queue NAME without receiving them.",
-    ),
-    Deferred(
-        "search",
-        "queue.search:queue_search",
-        "Search the queue NAME, in flight or not, and count the matching messages.",
-    ),
-    Deferred(
-        "consumers",
-        "queue.search:queue_consumers",
-        "Show who received from the queue NAME in the last ten minutes, or waits for messages.",
-    ),
-    Deferred(
-        "timeline",
-        "queue.messages:queue_timeline",
-        "Show the events of the message MESSAGE_ID of the queue NAME, and its present state.",
-    ),
-    Deferred(
-        "stats",
-        "queue.stats:queue_stats",
-        "Show statistics of the busiest queues, or of the queue NAME.",
-    ),
-    Deferred(
-        "redrive",
-        "queue.tasks:queue_redrive",
-        "Redrive the messages of the dead-letter queue NAME, and wait until the task ends.",
-    ),
-    Deferred(
-        "move",
-        "queue.tasks:queue_move",
-        "Move matching messages of the queue NAME to the queue TARGET.",
-    ),
-    Deferred(
-        "copy",
-        "queue.tasks:queue_copy",
-        "Copy matching messages of the queue NAME to the queue TARGET.",
-    ),
-    Deferred(
-        "delete-matching",
-        "queue.tasks:queue_delete_matching",
-        "Delete matching messages of the queue NAME; `queue purge` deletes all.",
-    ),
-    Deferred(
-        "tasks",
-        "queue.tasks:queue_tasks",
-        "Show the newest tasks of the queue NAME, including redrives, and their progress.",
-    ),
-    Deferred(
-        "tail",
-        "queue.tail:queue_tail",
-        "Print messages as they arrive in the queue NAME until Ctrl-C, without receiving them.",
-    ),
-)
-_ANALYTICS = (
-    Deferred(
-        "export",
-        "analytics.exports:export_command",
-        "Export the messages settled since the last export to the lake, each row once.",
-        extra="analytics",
-    ),
-    Deferred(
-        "stream",
-        "analytics.exports:stream_command",
-        "Write settled messages to Parquet continuously, each row once.",
-        extra="analytics",
-    ),
-    Deferred(
-        "pipeline",
-        "analytics.pipeline:pipeline_command",
-        "Bring the tables bronze, silver and gold of settled messages up to date.",
-        extra="analytics",
-    ),
-    Deferred(
-        "verify",
-        "analytics.lake:verify_command",
-        "Check a lake against its files and the database.",
-        extra="analytics",
-    ),
-    Deferred(
-        "report",
-        "analytics.reports:report_command",
-        "Report latency, traffic, redelivery, dead letters, groups, backlog and consumers.",
-        extra="analytics",
-    ),
-    Deferred(
-        "bodies",
-        "analytics.bodies:bodies_command",
-        "Write the settled messages of QUEUE as Parquet, with their bodies as columns.",
-        extra="analytics",
-    ),
-    Deferred(
-        "replay",
-        "analytics.reports:replay_command",
-        "Send settled messages again, selected by an SQL condition over the history.",
-        extra="analytics",
-    ),
-    Deferred(
-        "forget",
-        "analytics.reports:forget_command",
-        "Erase the messages that match an SQL condition, in queues, the history and the lake.",
-        extra="analytics",
-    ),
-    Deferred(
-        "reconcile",
-        "analytics.reconcile:reconcile_command",
-        "Reconcile sent messages with those stored, delivered and deleted.",
-        extra="analytics",
-    ),
-    Deferred(
-        "advise",
-        "analytics.advise:advise_command",
-        "Recommend visibility timeouts, and set them with --apply.",
-        extra="analytics",
-    ),
-)
-_SQL = (
-    Deferred("grant", "grants:grant", "Grant the database role ROLE access to queues by SQL."),
-    Deferred(
-        "revoke",
-        "grants:revoke",
-        "Revoke grants from the database role ROLE; without queues, all of them.",
-    ),
-    Deferred("list", "grants:grants", "List the grants on queues of database roles."),
-)
-_PARTITIONS = (
-    Deferred("init", "partitions:init", "Make databases partitions, and a database their router."),
-    Deferred("add", "partitions:add", "Add partitions, empty databases, to those of a router."),
-    Deferred(
-        "rebalance-plan",
-        "partitions:rebalance_plan",
-        "List the queues that `rebalance` would move, with their numbers of messages.",
-    ),
-    Deferred(
-        "rebalance",
-        "partitions:rebalance",
-        "Move queues with their messages to the partitions that their names choose.",
-    ),
-    Deferred("list", "partitions:list_", "List the partitions of a router."),
-    Deferred(
-        "doctor",
-        "partitions:doctor",
-        "Check a router and its partitions; exit with 1 where something is wrong.",
-    ),
-)
+# The function of each command, which has its help. The extra that a command needs of SkipMQ is
+# `server` but for those of _EXTRAS, where None is the client alone.
+_COMMANDS = {
+    "queue": {
+        "list": "queue.queues:queue_list",
+        "create": "queue.queues:queue_create",
+        "show": "queue.queues:queue_show",
+        "set": "queue.queues:queue_set",
+        "tag": "queue.queues:queue_tag",
+        "purge": "queue.queues:queue_purge",
+        "delete": "queue.queues:queue_delete",
+        "send": "queue.send:queue_send",
+        "receive": "queue.messages:queue_receive",
+        "peek": "queue.messages:queue_peek",
+        "search": "queue.search:queue_search",
+        "consumers": "queue.search:queue_consumers",
+        "groups": "queue.groups:queue_groups",
+        "release": "queue.groups:queue_release",
+        "timeline": "queue.messages:queue_timeline",
+        "stats": "queue.stats:queue_stats",
+        "redrive": "queue.tasks:queue_redrive",
+        "move": "queue.tasks:queue_move",
+        "copy": "queue.tasks:queue_copy",
+        "delete-matching": "queue.tasks:queue_delete_matching",
+        "tasks": "queue.tasks:queue_tasks",
+        "tail": "queue.tail:queue_tail",
+    },
+    "analytics": {
+        "export": "analytics.exports:export_command",
+        "stream": "analytics.exports:stream_command",
+        "pipeline": "analytics.exports:pipeline_command",
+        "verify": "analytics.lake:verify_command",
+        "report": "analytics.reports:report_command",
+        "bodies": "analytics.bodies:bodies_command",
+        "replay": "analytics.reports:replay_command",
+        "forget": "analytics.reports:forget_command",
+        "reconcile": "analytics.reconcile:reconcile_command",
+        "advise": "analytics.advise:advise_command",
+    },
+    "sql": {
+        "grant": "grants:grant",
+        "revoke": "grants:revoke",
+        "list": "grants:grants",
+    },
+    "partitions": {
+        "init": "partitions:init",
+        "add": "partitions:add",
+        "rebalance-plan": "partitions:rebalance_plan",
+        "rebalance": "partitions:rebalance",
+        "list": "partitions:list_",
+        "doctor": "partitions:doctor",
+    },
+    "": {
+        "serve": "serve:serve_command",
+        "work": "work:work",
+        "import": "imports:import_command",
+        "config": "config:config_command",
+        "doctor": "doctor:doctor",
+        "migrate": "migrate:migrate",
+        "psql": "migrate:psql",
+        "top": "top:top",
+        "trouble": "trouble:trouble",
+        "audit": "audit:audit",
+        "keys": "keys:keys",
+    },
+}
+_EXTRAS = {"analytics": "analytics", "work": None}
 
 
-@click.group(cls=Group, commands=_QUEUE)
+class Deferred(click.Command):
+    """A command that is imported from a path (`module:function`) when it runs.
+
+    `extra` is what it needs of SkipMQ, None for the client alone.
+    """
+
+    def __init__(self, name: str, path: str, extra: str | None) -> None:
+        super().__init__(name)
+        self._module, _, self._function = f"skipmq.cli.{path}".partition(":")
+        self._extra = extra
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """Return the first sentence of the function's documentation, without importing it."""
+        self.help = _documented(self._module)[self._function]
+        return super().get_short_help_str(limit)
+
+    def check(self, words: str) -> None:
+        """Raise MissingExtraError, which names the command by `words`, if its extra is missing."""
+        if self._extra is not None:
+            extras.require_server(f"`{words}`", self._extra)
+
+    def load(self) -> click.Command:
+        """Import the command."""
+        command = getattr(import_module(self._module), self._function)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@cache
+def _documented(module: str) -> Mapping[str, str | None]:
+    """Return the documentation of a module's functions, read from its source."""
+    # Imported late: only lists of commands need it.
+    import ast  # noqa: PLC0415
+
+    spec = find_spec(module)
+    assert spec is not None
+    assert isinstance(spec.loader, InspectLoader)
+    tree = ast.parse(spec.loader.get_source(module) or "")
+    functions = (each for each in tree.body if isinstance(each, ast.FunctionDef))
+    return {each.name: ast.get_docstring(each) for each in functions}
+
+
+class Group(click.Group):
+    """A group that lists deferred commands without importing them."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Resolve a command as click.Group does, and import it.
+
+        Raises MissingExtraError.
+        """
+        name, command, rest = super().resolve_command(ctx, args)
+        if not isinstance(command, Deferred):
+            return name, command, rest
+        try:
+            command.check(f"{ctx.command_path} {name}")
+        except extras.MissingExtraError:
+            # The shell completes a line: the command has no options to offer.
+            if ctx.resilient_parsing:
+                return name, command, rest
+            raise
+        return name, command.load(), rest
+
+
+def _commands(group: str) -> list[click.Command]:
+    return [
+        Deferred(name, path, _EXTRAS.get(group or name, "server"))
+        for name, path in _COMMANDS[group].items()
+    ]
+
+
+@click.group(cls=Group, commands=_commands("queue"))
 def queue() -> None:
     """Manage queues and their messages.
 
@@ -192,82 +160,40 @@ def queue() -> None:
     """
 
 
-@click.group(cls=Group, commands=_ANALYTICS)
+@click.group(cls=Group, commands=_commands("analytics"))
 def analytics() -> None:
     """Export, stream and analyze the history with Spark or DuckDB."""
 
 
-@click.group(cls=Group, commands=_SQL)
+@click.group(cls=Group, commands=_commands("sql"))
 def sql() -> None:
     """Grant database roles access to queues by SQL."""
 
 
-@click.group(cls=Group, commands=_PARTITIONS)
+@click.group(cls=Group, commands=_commands("partitions"))
 def partitions() -> None:
     """Spread queues over several databases behind routers of PL/Proxy."""
 
 
-_ALL = (
-    queue,
-    sql,
-    analytics,
-    partitions,
-    Deferred("serve", "serve:serve_command", "Run a node."),
-    Deferred(
-        "work", "work:work", "Run the consumers of the app APP in the module MODULE.", extra=None
-    ),
-    Deferred(
-        "import",
-        "imports:import_command",
-        "Create the queues that FILE declares, or those of an SQS endpoint; move no messages.",
-    ),
-    Deferred("config", "config:config_command", "Show the effective settings and their sources."),
-    Deferred(
-        "doctor",
-        "doctor:doctor",
-        "Check settings, database, schema, port and certificate, and suggest remedies.",
-    ),
-    Deferred("migrate", "migrate:migrate", "Migrate the database's schema to this release."),
-    Deferred(
-        "psql",
-        "psql:psql",
-        "Open psql on the broker's database, also the embedded one, as the owner of the schema.",
-    ),
-    Deferred("top", "top:top", "Show the busiest queues live until q or Ctrl-C."),
-    Deferred(
-        "trouble",
-        "trouble:trouble",
-        "Show what needs attention in the queues of an account and region, the worst first.",
-    ),
-    Deferred(
-        "audit",
-        "audit:audit",
-        "Show changes to queues, refused requests and console sign-ins, newest first.",
-    ),
-    Deferred(
-        "keys",
-        "keys:keys",
-        "Create, list, permit, disable, enable, revoke and rotate access keys.",
-    ),
-)
+def _keep_file(context: click.Context, _: click.Parameter, file: Path | None) -> None:
+    context.obj = file
 
 
 @click.group(
     cls=Group,
-    commands=_ALL,
+    commands=[queue, sql, analytics, partitions, *_commands("")],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(release.VERSION, prog_name="skipmq")
 @click.option(
     "--config",
-    "file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=_keep_file,
+    expose_value=False,
     help="TOML file of settings (default: SKIPMQ_CONFIG).",
 )
-@click.pass_context
-def cli(context: click.Context, file: Path | None) -> None:
+def cli() -> None:
     """SkipMQ: an Amazon-SQS-compatible message broker on one PostgreSQL table.
 
     Settings are SKIPMQ_* variables or keys of a TOML file; `skipmq config` shows them all.
     """
-    context.obj = file

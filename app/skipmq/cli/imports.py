@@ -14,7 +14,7 @@ from rich.progress import Progress
 
 from skipmq.cli.declared import Outcome, declare
 from skipmq.cli.environment import configuration
-from skipmq.cli.node import open_node
+from skipmq.cli.local import open_node
 from skipmq.cli.output import err
 from skipmq.config import ConfigError, queue_files
 from skipmq.config.imports import sqs, toml

@@ -21,13 +21,14 @@ from skipmq.auth import (
     policy_of,
     rights_for,
 )
-from skipmq.broker.access_keys import AccessKeys, StoredKey
-from skipmq.broker.receipt_keys import ReceiptKeys
+from skipmq.broker import access_keys, receipt_keys
+from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration
-from skipmq.cli.node import run_as_owner
+from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
+from skipmq.database.partitions import Database
 from skipmq.protocol import limits
 
 T = TypeVar("T")
@@ -83,7 +84,7 @@ def keys() -> None:
 
 
 def _run(
-    operation: Callable[[AccessKeys], Awaitable[T]],
+    operation: Callable[[Database], Awaitable[T]],
     settings: Settings | None = None,
     *,
     create: bool = False,
@@ -94,7 +95,7 @@ def _run(
     """
     return run_as_owner(
         "keys",
-        lambda database: operation(AccessKeys(database)),
+        operation,
         settings,
         create=create,
         everywhere=True,
@@ -140,7 +141,9 @@ def keys_create(
     master, new = _master(settings), new_credentials()
     encrypted = master.encrypt(new.key_id, new.secret)
     _run(
-        lambda stored: _store(stored, new, encrypted, account, name, rights), settings, create=True
+        lambda database: _store(database, new, encrypted, account, name, rights),
+        settings,
+        create=True,
     )
     return _shown(new, {"account": account})
 
@@ -157,10 +160,10 @@ def keys_permit(
     if rights is None:
         raise click.UsageError("specify a --role, optionally with --queue, or a --policy")
 
-    async def permit(stored: AccessKeys) -> None:
-        if (await _find(stored, key_id)).parent is not None:
+    async def permit(database: Database) -> None:
+        if (await _find(database, key_id)).parent is not None:
             raise click.ClickException(f"{key_id} is temporary and has the rights of its key")
-        await stored.change(key_id, rights=rights)
+        await access_keys.change(database, key_id, rights=rights)
 
     _run(permit)
     return {"permitted": key_id}, f"access key {escape(key_id)} has new rights"
@@ -182,12 +185,12 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
     new = new_credentials()
     encrypted = _master(settings).encrypt(new.key_id, new.secret)
 
-    async def rotate(stored: AccessKeys) -> str:
-        old = await _find(stored, key_id)
+    async def rotate(database: Database) -> str:
+        old = await _find(database, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
-        await _store(stored, new, encrypted, old.account, old.name, old.rights)
-        await stored.change(key_id, lifetime=overlap)
+        await _store(database, new, encrypted, old.account, old.name, old.rights)
+        await access_keys.change(database, key_id, lifetime=overlap)
         return old.account
 
     return _shown(new, {"account": _run(rotate, settings), "replaces": key_id})
@@ -203,8 +206,9 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     master, new = _master(settings), new_credentials(temporary=True)
     encrypted = master.encrypt(new.key_id, new.secret)
 
-    async def create(stored: AccessKeys) -> StoredKey:
-        await stored.create(
+    async def create(database: Database) -> StoredKey:
+        await access_keys.create(
+            database,
             new.key_id,
             account=None,
             name=None,
@@ -214,7 +218,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
             token_digest=digest(new.token or ""),
             lifetime=seconds,
         )
-        return await _find(stored, new.key_id)
+        return await _find(database, new.key_id)
 
     stored = _run(create, settings)
     more = {
@@ -229,7 +233,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
 @printing_json
 def keys_list() -> tuple[Any, Any]:
     """List access keys, without their secrets."""
-    stored_keys = run_as_owner("keys", lambda database: AccessKeys(database).all())
+    stored_keys = run_as_owner("keys", access_keys.stored)
     rows = [
         {
             "access_key_id": key.id,
@@ -263,7 +267,7 @@ def keys_list() -> tuple[Any, Any]:
 @printing_json
 def keys_disable(key_id: str) -> tuple[Any, Any]:
     """Disable KEY_ID and its temporary credentials."""
-    _run(lambda stored: stored.change(key_id, enabled=False))
+    _run(lambda database: access_keys.change(database, key_id, enabled=False))
     return {"disabled": key_id}, f"access key {escape(key_id)} is disabled"
 
 
@@ -272,7 +276,7 @@ def keys_disable(key_id: str) -> tuple[Any, Any]:
 @printing_json
 def keys_enable(key_id: str) -> tuple[Any, Any]:
     """Enable KEY_ID and its temporary credentials."""
-    _run(lambda stored: stored.change(key_id, enabled=True))
+    _run(lambda database: access_keys.change(database, key_id, enabled=True))
     return {"enabled": key_id}, f"access key {escape(key_id)} is enabled"
 
 
@@ -281,7 +285,7 @@ def keys_enable(key_id: str) -> tuple[Any, Any]:
 @printing_json
 def keys_revoke(key_id: str) -> tuple[Any, Any]:
     """Permanently delete KEY_ID and its temporary credentials."""
-    _run(lambda stored: stored.revoke(key_id))
+    _run(lambda database: access_keys.revoke(database, key_id))
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 
 
@@ -297,9 +301,9 @@ def keys_rotate_master() -> tuple[Any, Any]:
     # Of each key once, for all partitions.
     encrypt = cache(master.encrypt)
 
-    async def reencrypt(stored: AccessKeys) -> tuple[int, list[str]]:
+    async def reencrypt(database: Database) -> tuple[int, list[str]]:
         done, foreign = 0, []
-        for key in await stored.all():
+        for key in await access_keys.stored(database):
             if key.master_key_id == master.current:
                 continue
             secret = master.decrypt(key.id, Encrypted(key.secret, key.master_key_id))
@@ -307,7 +311,9 @@ def keys_rotate_master() -> tuple[Any, Any]:
                 foreign.append(key.id)
                 continue
             new = encrypt(key.id, secret)
-            done += await stored.reencrypt(key.id, key.secret, new.secret, new.master_key_id)
+            done += await access_keys.reencrypt(
+                database, key.id, key.secret, new.secret, new.master_key_id
+            )
         return done, foreign
 
     done, foreign = _run(reencrypt, settings)
@@ -326,19 +332,20 @@ def keys_rotate_receipts() -> tuple[Any, Any]:
     Nodes reload it without a restart. Existing handles stay valid for 12 hours; sessions of the
     console end.
     """
-    run_as_owner("keys", lambda database: ReceiptKeys(database).rotate())
+    run_as_owner("keys", receipt_keys.rotate)
     return {"rotated": True}, "rotated the receipt key; existing handles are valid for 12 hours"
 
 
 async def _store(  # noqa: PLR0917 - the columns of a key.
-    stored: AccessKeys,
+    database: Database,
     new: Credentials,
     encrypted: Encrypted,
     account: str,
     name: str | None,
     rights: str | None,
 ) -> None:
-    await stored.create(
+    await access_keys.create(
+        database,
         new.key_id,
         account=account,
         name=name,
@@ -348,8 +355,8 @@ async def _store(  # noqa: PLR0917 - the columns of a key.
     )
 
 
-async def _find(stored: AccessKeys, key_id: str) -> StoredKey:
-    for key in await stored.all():
+async def _find(database: Database, key_id: str) -> StoredKey:
+    for key in await access_keys.stored(database):
         if key.id == key_id:
             return key
     raise click.ClickException(f"access key {key_id} does not exist")

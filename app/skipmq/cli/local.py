@@ -1,20 +1,28 @@
-"""A node in the process of a command, which calls actions directly."""
+"""A node in the process of a command, and operations as the schema's owner."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+import os
+import pwd
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from socket import gethostname
 from typing import Any, TypeVar
 from uuid import uuid4
 
+import click
 import msgspec
 
 from skipmq.actions.dispatch import EVERY, perform, queue_name
+from skipmq.broker import upkeep, workers
 from skipmq.broker.node import Node
-from skipmq.broker.upkeep import MOVES, Upkeep
+from skipmq.broker.upkeep import MOVES
 from skipmq.cli import place
+from skipmq.cli.environment import configuration, open_database
 from skipmq.config.settings import Settings
+from skipmq.database import router, schema
+from skipmq.database.errors import InsufficientPrivilege
+from skipmq.database.partitions import Database
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request
 from skipmq.protocol.codec import REQUESTS
@@ -88,13 +96,13 @@ class LocalNode:
 
     def counts_age(self) -> float | None:
         """Return the seconds since a node last added up all counts; None if none ever did."""
-        found = self.run(Upkeep(self.node.database).database_statistics())
+        found = self.run(upkeep.database_statistics(self.node.database))
         return next((value for name, _, value in found if name == "counted age"), None)
 
     def has_workers(self) -> bool:
         """Return whether a worker has sent a heartbeat in the last half minute."""
-        workers = self.run(self.node.workers.all(self.node.deadline()))
-        return any(each.seen < _SILENT for each in workers)
+        found = self.run(workers.known(self.node.database, self.node.deadline()))
+        return any(each.seen < _SILENT for each in found)
 
     def missing(self, name: QueueName) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""
@@ -111,18 +119,13 @@ class LocalNode:
 
     def advance_tasks(self) -> None:
         """Take message tasks a step further, since no node may be running."""
-        self.run(self.upkeep.run(MOVES))
+        self.run(upkeep.run(self.node.database, MOVES))
 
     def _record(self, call: Call, error: errors.SqsError | None) -> None:
         """Record a change, or why there was none, in the audit log."""
         if self._user and EVERY[call.action].is_change:
             self.node.audit.note(request_log.command_record(call, error))
             self.run(self.node.audit.flush())
-
-    @property
-    def upkeep(self) -> Upkeep:
-        """Return the maintenance functions of the database."""
-        return Upkeep(self.node.database)
 
     def close(self) -> None:
         """Close the connections and the event loop."""
@@ -131,13 +134,27 @@ class LocalNode:
 
 
 @contextmanager
-def opened(settings: Settings, database_url: str, user: str = "") -> Iterator[LocalNode]:
-    """Yield a node in this process; raise errors.ServiceUnavailable."""
-    local = LocalNode(settings, database_url, user)
+def open_node(settings: Settings, url: str = "", *, create: bool = False) -> Iterator[LocalNode]:
+    """Yield a node in this process, which audits its changes under the name of the Unix account.
+
+    With `create`, an embedded database is created if missing. A database at `url` is taken as it
+    is: it is not checked, and changes are not audited. Raises errors.ServiceUnavailable.
+    """
+    with ExitStack() as stack:
+        user = ""
+        if not url:
+            _, url = stack.enter_context(open_database(settings, create=create))
+            schema.check(url)
+            schema.check_partitions(url)
+            user = _account_name()
+        yield stack.enter_context(closing(LocalNode(settings, url, user)))
+
+
+def _account_name() -> str:
     try:
-        yield local
-    finally:
-        local.close()
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
 
 
 async def _opened(settings: Settings, database_url: str) -> Node:
@@ -149,3 +166,51 @@ async def _opened(settings: Settings, database_url: str) -> Node:
         await node.close()
         raise
     return node
+
+
+def run_as_owner(
+    command: str,
+    operation: Callable[[Database], Awaitable[T]],
+    settings: Settings | None = None,
+    *,
+    create: bool = False,
+    everywhere: bool = False,
+) -> T:
+    """Run an operation on the database as the schema's owner, and return its result.
+
+    With `create`, an embedded database is created if missing. With `everywhere`, behind a router it
+    runs on each partition, also after one that failed, and must do the same in each. Raises
+    click.ClickException if the role of the URL lacks the privilege.
+    """
+
+    async def run(url: str) -> T:
+        database = Database(url, size=1, application_name=f"skipmq {command}")
+        try:
+            return await operation(database)
+        finally:
+            database.close()
+
+    with open_database(settings or configuration().settings, create=create) as (url, _):
+        try:
+            schema.check(url)
+            if not everywhere or not schema.is_router(url):
+                return asyncio.run(run(url))
+            return asyncio.run(_on_each(router.owner_urls(url)[0], run))
+        except InsufficientPrivilege as error:
+            raise _refused(error.diag.message_primary, error.diag.message_hint) from error
+        except errors.InsufficientPrivilege as error:
+            raise _refused(error.reason, error.remedy) from error
+
+
+async def _on_each(urls: list[str], run: Callable[[str], Awaitable[T]]) -> T:
+    results: list[T] = []
+    for result in await asyncio.gather(*map(run, urls), return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+        results.append(result)
+    return results[0]
+
+
+def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
+    remedy = remedy or "run this with the URL of the schema's owner"
+    return click.ClickException(f"{reason}: {remedy}")

@@ -1,13 +1,18 @@
-"""The `migrate` command."""
+"""The commands `migrate` and `psql`, which run as the owner of the schema."""
 
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 
 import click
 from rich.markup import escape
 
 from skipmq.cli.environment import configuration, open_server, running_database
 from skipmq.cli.output import err, out
-from skipmq.database import rights, schema
+from skipmq.database import embedded, rights, schema, session
 from skipmq.database.rights import Finding
 from skipmq.database.schema import State
 from skipmq.telemetry.terminal import visible
@@ -100,3 +105,31 @@ def _print_findings(missing: list[Finding], surplus: list[Finding], *, dry_run: 
         )
     elif not missing and (not surplus or not dry_run):
         out.print("all roles and rights are present")
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def psql(arguments: tuple[str, ...]) -> None:
+    """Open psql on the broker's database, also the embedded one, as the owner of the schema.
+
+    ARGUMENTS are passed to psql: -c 'select 1', -f FILE, -U ROLE for another role.
+    """
+    program = shutil.which("psql") or embedded.client_program("psql")
+    if program is None:
+        raise click.ClickException(
+            "psql is not installed: install PostgreSQL's client programs (Debian: apt-get install"
+            " postgresql-client)"
+        )
+    with open_server(configuration().settings) as url:
+        # Options of psql such as -U override environment variables, which also keep the password
+        # out of the process list.
+        variables, others = session.variables(url)
+        command = [program, *arguments, *(["-d", session.conninfo(others)] if others else [])]
+        # psql handles Ctrl-C: it cancels the statement.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        completed = subprocess.run(
+            command,
+            env={**os.environ, **variables},  # noqa: TID251 - the environment of psql.
+            check=False,
+        )
+    sys.exit(completed.returncode)

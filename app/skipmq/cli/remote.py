@@ -3,7 +3,6 @@
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from random import uniform
 from time import sleep
 from typing import Any
 
@@ -11,6 +10,7 @@ from skipmq.cli import place
 from skipmq.client import signing
 from skipmq.client.errors import ClientError
 from skipmq.client.http import BUSY, Caller, RefusedError, UnavailableError
+from skipmq.client.outcomes import CALLS
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.protocol.extensions import REQUESTS as EXTENSIONS
@@ -18,8 +18,8 @@ from skipmq.protocol.limits import COUNTED_QUEUES, WAIT_SECONDS
 
 # The longest that a node waits for messages, or for a database that fails over, and then answers.
 _SECONDS = WAIT_SECONDS + 20.0
-# Seconds before the first retry of a throttled call, and before the last one.
-_PAUSE, _LONGEST_PAUSE = 0.1, 3.2
+# How often a throttled call is tried again, the last time after three seconds.
+_RETRIES = 6
 # Actions on what is the caller's own.
 _OWN = {"CreateQueue", "GetOverview", "ListQueues", "ListQueueStatistics"}
 # OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED, _HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH.
@@ -71,17 +71,17 @@ class RemoteNode:
 
     def _called(self, target: str, given: dict[str, Any]) -> dict[str, Any]:
         """Call an action; retry while it is throttled, as AWS's clients do."""
-        pause = _PAUSE
+        retries = 0
         while True:
             try:
                 answer: dict[str, Any] = self._caller.call(target, given, self._region)
             except UnavailableError as error:
-                if error.code not in BUSY or pause > _LONGEST_PAUSE:
+                if error.code not in BUSY or retries == _RETRIES:
                     raise
             else:
                 return answer
-            sleep(pause * uniform(0.5, 1))  # noqa: S311 - spreads the retries of several.
-            pause *= 2
+            retries += 1
+            sleep(CALLS.delay(retries))
 
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""

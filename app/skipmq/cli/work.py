@@ -11,6 +11,7 @@ import click
 
 from skipmq.client import App, ClientError
 from skipmq.client.health import LOOPBACK
+from skipmq.client.outcomes import has_failed
 from skipmq.client.worker import UnfinishedError
 from skipmq.telemetry.terminal import visible
 
@@ -45,6 +46,12 @@ class _Formatter(logging.Formatter):
     help="Address or name that it listens on (default 127.0.0.1); 0.0.0.0: all of IPv4.",
 )
 @click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    help="What is logged; info, the default, has a line for each message.",
+)
+@click.option(
     "--dsn",
     metavar="URL",
     help="Database of the broker, or its https:// URL, instead of the app's.",
@@ -57,6 +64,7 @@ def work(
     grace: float,
     health_port: int | None,
     health_host: str,
+    log_level: str,
     dsn: str | None,
 ) -> None:
     """Run the consumers of the app APP in the module MODULE.
@@ -68,7 +76,7 @@ def work(
     found.dsn = dsn or found.dsn
     to_terminal = logging.StreamHandler()
     to_terminal.setFormatter(_Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[to_terminal])
+    logging.basicConfig(level=log_level.upper(), handlers=[to_terminal])
     names = ", ".join(consumer.queue.name for consumer in found.consumers)
     if names:
         click.echo(visible(f"skipmq: consuming {names}. Ctrl-C stops it."), err=True)
@@ -89,7 +97,7 @@ def work(
         os._exit(1)
     counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
     click.echo(visible(f"skipmq: stopped ({counts or 'no message'})"), err=True)
-    if once and outcomes["retried"]:
+    if once and has_failed(outcomes):
         sys.exit(1)
 
 

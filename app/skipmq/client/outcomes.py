@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from skipmq.client.errors import check_seconds
@@ -23,9 +24,17 @@ class Backoff:
         check_seconds("most", self.most)
 
     def seconds(self, receives: int) -> int:
-        """Return the delay before retry number `receives`."""
-        delay = min(self.most, self.first * 2.0 ** min(receives - 1, 64))
-        return math.ceil(delay * random.uniform(0.5, 1))  # noqa: S311 - no secret.
+        """Return the delay before retry number `receives`, in whole seconds."""
+        return math.ceil(self.delay(receives))
+
+    def delay(self, retry: int) -> float:
+        """Return the delay before a retry, the first of which is number 1."""
+        delay = min(self.most, self.first * 2.0 ** min(retry - 1, 64))
+        return delay * random.uniform(0.5, 1)  # noqa: S311 - no secret.
+
+
+# Of calls of a database or a node that does not answer, or is busy.
+CALLS = Backoff(0.1, 5.0)
 
 
 class Retry(Exception):  # noqa: N818 - an outcome.
@@ -63,6 +72,11 @@ class LostMessageError(Exception):
 
     Its visibility timeout ended: let it be extended, or make it longer.
     """
+
+
+def has_failed(outcomes: Mapping[str, int]) -> bool:
+    """Return whether a handler failed, be it for the last time."""
+    return any(outcomes.get(name) for name in ("retried", "dead-lettered"))
 
 
 def reason_of(error: BaseException) -> str:

@@ -168,6 +168,9 @@ class Running:
                 self._leave(asyncio.current_task())
             is_settled = await self._settling.delete(taken)
         self._settling.count("done", len(taken))
+        if log.isEnabledFor(logging.INFO):
+            name, ids = self.consumer.name, ", ".join(message.id for message in taken)
+            log.info("%s done: queue %s, message %s, %d ms", name, self.queue.name, ids, last * 1e3)
         return is_settled
 
     async def _call(self, value: Any, context: Context) -> None:

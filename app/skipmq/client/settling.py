@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 from skipmq.client import tracing
@@ -19,6 +20,10 @@ log = logging.getLogger(__package__)
 
 # For a message without a dead-letter queue, and the limit for any message.
 _HOPELESS_SECONDS, _MAXIMUM_SECONDS = 3_600, 43_200
+
+
+# Between the worker's loop and a handler, in a traceback.
+_CALLERS = {"asyncio", "concurrent", "contextlib"}
 
 
 class Settling:
@@ -49,22 +54,36 @@ class Settling:
             return await self.dead_letter(messages, reason_of(error))
         if not isinstance(error, Retry):
             self.error = self.error or error
-            log.error("%s failed on %s", name, _ids(messages), exc_info=error)
         is_settled = True
         for message in messages:
             limit = self.options.attempts
             if limit is not None and message.deliveries >= limit:
+                self._log(message, error, "for the last time")
                 is_settled &= await self.dead_letter([message], reason_of(error))
                 continue
             after = error.after if isinstance(error, Retry) else None
             if after is None:
                 after = self.options.retry.seconds(message.deliveries)
             seconds = min(max(round(after), 0), _MAXIMUM_SECONDS)
+            self._log(message, error, f"again in {seconds} s")
             self.release([message])
             await self._source.hide(self.queue, [message], seconds, reason_of(error))
             self.count("retried", 1)
             is_settled = False
         return is_settled
+
+    def _log(self, message: Message, error: BaseException, what: str) -> None:
+        """Log an error once with the handler's frames, and that a handler asked for a retry."""
+        limit = self.options.attempts
+        attempt = f"attempt {message.deliveries}" + (f" of {limit}" if limit is not None else "")
+        is_asked = isinstance(error, Retry)
+        log.log(
+            logging.INFO if is_asked else logging.ERROR,
+            "%s %s: queue %s, message %s, %s, %s: %s",
+            *(self.consumer.name, "asks for a retry" if is_asked else "failed", self.queue.name),
+            *(message.id, attempt, what, reason_of(error)),
+            exc_info=None if is_asked else (type(error), error, _own_frames(error)),
+        )
 
     def count(self, outcome: str, number: int) -> None:
         """Count messages by their outcome, also in the span that handled them."""
@@ -186,6 +205,19 @@ class Deletions:
             if not done.done():  # Not cut off meanwhile.
                 done.set_result(all(answers[: len(messages)]))
             del answers[: len(messages)]
+
+
+def _own_frames(error: BaseException) -> TracebackType | None:
+    """Return the traceback of an error without the worker's frames, which call the handler."""
+    found = error.__traceback__
+    while found is not None and _is_ours(found):
+        found = found.tb_next
+    return found or error.__traceback__
+
+
+def _is_ours(found: TracebackType) -> bool:
+    module = str(found.tb_frame.f_globals.get("__name__"))
+    return module.partition(".")[0] in _CALLERS or module.startswith(__package__)
 
 
 def _ids(messages: Sequence[Message]) -> str:

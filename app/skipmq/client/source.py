@@ -1,15 +1,13 @@
 """Sources of messages for a worker: the database of the broker, or a node over HTTP."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from typing import Any, Protocol
 
 from skipmq.client.message import Message
+from skipmq.client.outcomes import CALLS
 from skipmq.client.queue import Queue
-
-_MAX_PAUSE = 5.0
 
 Settled = Callable[[], Sequence[Message]] | Sequence[Message]
 
@@ -81,6 +79,5 @@ class Source(Protocol):
 
 
 async def pause(tries: int) -> None:
-    """Wait before another try: 0.1 s, doubled by each to 5 s at most, less up to half at random."""
-    seconds = min(_MAX_PAUSE, 0.1 * 2.0 ** min(tries, 10))
-    await asyncio.sleep(seconds * random.uniform(0.5, 1))  # noqa: S311 - no secret.
+    """Wait before another try, after `tries` and one."""
+    await asyncio.sleep(CALLS.delay(tries + 1))

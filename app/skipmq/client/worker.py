@@ -1,6 +1,7 @@
 """A worker: one event loop that runs the consumers of an app."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from time import monotonic
@@ -14,8 +15,11 @@ from skipmq.client.sending import is_url
 from skipmq.client.service import Service
 from skipmq.client.source import Source
 
+log = logging.getLogger(__package__)
+
 _CHECK_SECONDS = 0.01
 _CLAIM_SECONDS = 2.0
+_SUMMARY_SECONDS = 60.0
 
 
 class UnfinishedError(Exception):
@@ -45,6 +49,7 @@ class Worker:
             if health_port is not None:
                 health = await start_health(health_host, health_port, self.runners, self._source)
             background_tasks = [asyncio.create_task(runner.extend()) for runner in self.runners]
+            background_tasks.append(asyncio.create_task(self._sum_up()))
             if once:
                 tasks = [asyncio.create_task(self._drain())]
             else:
@@ -83,6 +88,17 @@ class Worker:
         if self._stopped.is_set():
             self._grace = 0
         self.stop()
+
+    async def _sum_up(self) -> None:
+        """Log each minute what became of messages in it."""
+        before = [runner.outcomes.copy() for runner in self.runners]
+        while True:
+            await asyncio.sleep(_SUMMARY_SECONDS)
+            for place, runner in enumerate(self.runners):
+                if found := runner.outcomes - before[place]:
+                    counts = ", ".join(f"{count} {name}" for name, count in sorted(found.items()))
+                    log.info("%s in the last minute: %s", runner.queue.name, counts)
+                before[place] = runner.outcomes.copy()
 
     async def _drain(self) -> None:
         while sum(await asyncio.gather(*(runner.drain() for runner in self.runners))):

@@ -26,6 +26,13 @@ def read(file: Path, problems: list[str]) -> Found:
                 " variables, or in the file that SKIPMQ_CONFIG names"
             )
         return Found(declared(file, content.get("queues", {}), problems))
+    if file.suffix in {".yml", ".yaml"}:
+        problems.append(
+            f"{file}: YAML declares no queues: name the elasticmq.conf that its service mounts, or"
+            " read those of LocalStack while it runs, by `skipmq import --from-sqs"
+            " --endpoint-url http://localhost:4566`"
+        )
+        return Found(())
     # Imported late: few nodes read HOCON.
     from skipmq.config.imports import elasticmq  # noqa: PLC0415
 

@@ -12,6 +12,7 @@ import flask
 import msgspec
 
 from skipmq.actions import access
+from skipmq.broker import inspection
 from skipmq.console.masking import Mask
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request
@@ -94,7 +95,9 @@ class Visit:
     def clock(self) -> float:
         """Return the database's time in seconds since 1970."""
         node = self.broker.node
-        return self.run(node.inspection.clock(min(node.deadline(), monotonic() + TIMEOUT)))
+        return self.run(
+            inspection.clock(node.database, min(node.deadline(), monotonic() + TIMEOUT))
+        )
 
     def rights(self, name: str, *permissions: str) -> frozenset[str]:
         """Return which of these permissions the signed-in identity has on a queue."""

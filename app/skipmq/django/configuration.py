@@ -8,13 +8,21 @@ the attributes of SQS.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.core import checks
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.db.utils import ConnectionDoesNotExist
+from django.utils.module_loading import module_has_submodule
+
+from skipmq.django import connection
 
 # The tag of the system check.
 TAG = "skipmq"
+# The module of an app that has its consumers.
+CONSUMERS = "consumers"
+# The app with the backend of Django's tasks.
+TASKS = "skipmq.django.tasks"
 _TYPES = {"DATABASE": str, "MANAGED": bool, "QUEUES": dict}
 
 
@@ -29,13 +37,22 @@ def is_managed() -> bool:
 
 
 def queues() -> Mapping[str, Mapping[str, Any]]:
-    """Return the attributes of the queues that the project declares, by name."""
-    found: Mapping[str, Mapping[str, Any]] = _given().get("QUEUES", {})
-    return found
+    """Return the attributes of the queues that the project declares, by name; of its tasks, too."""
+    backends = getattr(settings, "TASKS", {}).values()
+    own = (each for each in backends if str(each.get("BACKEND")).startswith(f"{TASKS}."))
+    found: dict[str, Mapping[str, Any]] = {
+        name: {} for each in own for name in each.get("QUEUES", ["default"])
+    }
+    return {**found, **_given().get("QUEUES", {})}
 
 
 def check(**_: Any) -> Sequence[Any]:
-    """Return what is wrong with the setting, for Django's system checks."""
+    """Return what is wrong with the setting, and what to be warned of, for Django's checks."""
+    return errors() or _models_elsewhere(database())
+
+
+def errors() -> Sequence[Any]:
+    """Return what is wrong with the setting."""
     given = _given()
     if not isinstance(given, dict):
         return [_error("SKIPMQ is no dict.", 'Write SKIPMQ = {"DATABASE": "default"}.', 1)]
@@ -74,6 +91,25 @@ def _database_problems(alias: str) -> list[Any]:
         text = f"SKIPMQ is in the database {alias!r} of {vendor}, and needs PostgreSQL."
         return [_error(text, hint, 2)]
     return []
+
+
+def _models_elsewhere(alias: str) -> list[Any]:
+    """Return a warning for each app that has consumers and models, in two databases."""
+    found = []
+    for config in apps.get_app_configs():
+        # The app of tasks has its rows in the broker's database, whatever routers say.
+        if config.name == TASKS or not module_has_submodule(config.module, CONSUMERS):
+            continue
+        models = (router.db_for_write(each) for each in config.get_models())
+        for other in sorted({each for each in models if not connection.is_same(each, alias)}):
+            text = (
+                f"The consumers of {config.label!r} receive from the database {alias!r}, and models"
+                f" of it are in {other!r}: atomic(context) holds only what is in {alias!r}, and"
+                f" what a handler writes in {other!r} it writes again when a message comes again."
+            )
+            hint = "Have SKIPMQ in the database of the models, or let handlers know what they did."
+            found.append(checks.Warning(text, hint=hint, id="skipmq.W001"))
+    return found
 
 
 def _given() -> Any:

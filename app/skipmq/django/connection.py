@@ -25,6 +25,16 @@ def is_of_tests(alias: str) -> bool:
     return alias in _names and connections[alias].settings_dict["NAME"] != _names[alias]
 
 
+def is_same(alias: str, other: str) -> bool:
+    """Return whether two aliases are of one database, whose transactions hold what both do."""
+    return alias == other or _place(alias) == _place(other)
+
+
+def _place(alias: str) -> tuple[Any, ...]:
+    given = connections[alias].settings_dict
+    return connections[alias].vendor, *(str(given[name]) for name in ("HOST", "PORT", "NAME"))
+
+
 def dsn(alias: str) -> str:
     """Return the address of a database of PostgreSQL, as libpq takes it, with its password."""
     given = connections[alias].get_connection_params()

@@ -25,7 +25,7 @@ def install(alias: str, out: Any = None) -> None:
     Raises CommandError.
     """
     # Django checks settings before `migrate`, and only after it where it makes a test database.
-    for problem in configuration.check():
+    for problem in configuration.errors():
         raise CommandError(f"{problem.msg} {problem.hint}")
     if alias != configuration.database():
         return

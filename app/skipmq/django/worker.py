@@ -13,8 +13,6 @@ from skipmq.client.consumer import Consumer
 from skipmq.client.errors import ClientError
 from skipmq.django import configuration, connection
 
-_MODULE = "consumers"
-
 
 def app(names: Sequence[str] = ()) -> App:
     """Return an app with the consumers of installed apps: of these labels, or of all.
@@ -50,8 +48,10 @@ def app(names: Sequence[str] = ()) -> App:
 
 
 def _all() -> Iterator[App]:
-    autodiscover_modules(_MODULE)
-    modules = (sys.modules.get(f"{each.name}.{_MODULE}") for each in apps.get_app_configs())
+    autodiscover_modules(configuration.CONSUMERS)
+    modules = (
+        sys.modules.get(f"{each.name}.{configuration.CONSUMERS}") for each in apps.get_app_configs()
+    )
     return _apps_in(module for module in modules if module is not None)
 
 
@@ -59,7 +59,7 @@ def _named(labels: Sequence[str]) -> Iterator[App]:
     modules = []
     for label in labels:
         try:
-            name = f"{apps.get_app_config(label).name}.{_MODULE}"
+            name = f"{apps.get_app_config(label).name}.{configuration.CONSUMERS}"
         except LookupError as error:
             known = ", ".join(each.label for each in apps.get_app_configs())
             raise ClientError(f"no installed app is called {label!r}; there are {known}") from error

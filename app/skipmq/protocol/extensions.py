@@ -91,6 +91,12 @@ class ListDeadLetterQueues(Parameters, kw_only=True):
 class ListMessageFailures(QueueParameters): ...
 
 
+class ListMessageGroups(QueueParameters, kw_only=True):
+    MessageGroupId: str | None = None
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
 class ListMessageTasks(QueueParameters, kw_only=True):
     MaxResults: Integer | None = None
 
@@ -131,6 +137,11 @@ class PeekNewestMessages(QueueParameters, kw_only=True):
     MaxResults: Integer | None = None
 
 
+class ReleaseMessages(QueueParameters, kw_only=True):
+    MessageReferences: Annotated[list[str], elements("MessageReference")] | None = None
+    MessageGroupIds: Annotated[list[str], elements("MessageGroupId")] | None = None
+
+
 class SearchMessages(FilterParameters, kw_only=True):
     MaxResults: Integer | None = None
     NextToken: str | None = None
@@ -160,6 +171,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListConsumers,
         ListDeadLetterQueues,
         ListMessageFailures,
+        ListMessageGroups,
         ListMessageTasks,
         ListNodes,
         ListQueueStatistics,
@@ -167,6 +179,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         MoveMessages,
         PeekMessages,
         PeekNewestMessages,
+        ReleaseMessages,
         SearchMessages,
         StartMessageTask,
     )

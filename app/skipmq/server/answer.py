@@ -9,6 +9,7 @@ import msgspec
 
 from skipmq import auth
 from skipmq.actions.dispatch import EVERY, perform
+from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
@@ -173,8 +174,8 @@ class Broker:
     async def statistics(self) -> tuple[list[QueueStatistics], QueueStatistics | None]:
         """Return the statistics of the busiest queues and the sum of all others, if available."""
         try:
-            return await self.node.statistics.queues(
-                self.node.settings.metrics_queues, order="rate"
+            return await statistics.queues(
+                self.node.database, self.node.settings.metrics_queues, order="rate"
             )
         except (errors.SqsError, DatabaseError) as error:
             # The other metrics are shown, whatever keeps these from being read.

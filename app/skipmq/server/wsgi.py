@@ -58,7 +58,7 @@ def application(mount: web.Mount) -> flask.Flask:
 
         janitors = Janitors(node.database, settings, metrics)
         # The server has the connections of clients, whose number is unknown here.
-        node.start(janitors, Heartbeat(node.workers, snapshot, lambda: None))
+        node.start(janitors, Heartbeat(node, snapshot, lambda: None))
         return broker
 
     broker = asyncio.run_coroutine_threadsafe(start(), loop).result()

@@ -2,20 +2,18 @@
 
 import http.client
 import json
-import os
-import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from datetime import timedelta
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from skipmq.testing import draining
+from skipmq.testing.clients import async_session, environment, session
 from skipmq.testing.draining import Consumer
 from skipmq.testing.errors import TestingError
 from skipmq.testing.messages import Message, Messages
@@ -43,7 +41,11 @@ class Clock:
 
     def advance(self, **duration: float) -> None:
         """Move it on, for all accounts, by what timedelta takes; return when the server does."""
-        self._control("MoveClock", Seconds=timedelta(**duration).total_seconds())
+        try:
+            seconds = timedelta(**duration).total_seconds()
+        except (OverflowError, ValueError) as error:
+            raise TestingError(f"the clock cannot be moved so: {error}") from error
+        self._control("MoveClock", Seconds=seconds)
 
 
 class Snapshot:
@@ -96,15 +98,11 @@ class Account:
 
     def client(self, **options: Any) -> Any:
         """Return boto3's client of SQS; `options` are those of boto3."""
-        return _session().client("sqs", **self._options(options))
+        return session().client("sqs", **self._options(options))
 
     def aclient(self, **options: Any) -> Any:
         """Return aiobotocore's client of SQS, to be entered by `async with`."""
-        try:
-            session = import_module("aiobotocore.session")
-        except ImportError as error:
-            raise TestingError("aclient needs aiobotocore: pip install aiobotocore") from error
-        return session.get_session().create_client("sqs", **self._options(options))
+        return async_session().create_client("sqs", **self._options(options))
 
     def _options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         own = {
@@ -115,21 +113,12 @@ class Account:
         }
         return own | dict(options)
 
-    @contextmanager
-    def environment(self) -> Iterator[None]:
-        """Set `env` within a `with` block, for clients that are made in it."""
-        variables = os.environ  # noqa: TID251 - what SDKs read.
-        names = [*self.env, "AWS_SESSION_TOKEN"]
-        before = {name: variables.pop(name) for name in names if name in variables}
-        variables.update(self.env)
-        session = _replace_default_session(None)
-        try:
-            yield
-        finally:
-            for name in names:
-                variables.pop(name, None)
-            variables.update(before)
-            _replace_default_session(session)
+    def environment(self) -> AbstractContextManager[None]:
+        """Set `env` within a `with` block, for clients that are made in it.
+
+        A client that was made before it and asks AWS is refused there, by a TestingError.
+        """
+        return environment(self.env)
 
     # Messages.
 
@@ -200,8 +189,18 @@ class Account:
         self._fault("drop", action, times, IsDone=done)
 
     def duplicate(self, times: int = 1) -> None:
-        """Deliver the messages of the next receives twice: the next receive gets them again."""
+        """Deliver the messages of the next receives twice, deleted or not.
+
+        Those of a FIFO queue are visible again at once instead.
+        """
         self._fault("duplicate", "ReceiveMessage", times)
+
+    def check_faults(self) -> None:
+        """Raise TestingError where there is a fault that no request has met."""
+        if unmet := self._control("ListUnmetFaults")["Faults"]:
+            raise TestingError(
+                f"no request has met {', '.join(unmet)}: the test does not prove what it seems to"
+            )
 
     def _fault(self, kind: str, action: str, times: int, **more: Any) -> None:
         self._control("InjectFault", Kind=kind, Action=action, Times=times, **more)
@@ -307,29 +306,11 @@ class Account:
         )
 
 
-def _replace_default_session(session: Any) -> Any:
-    """Replace the session of boto3, which keeps the credentials of its first client."""
-    boto3: Any = sys.modules.get("boto3")
-    if boto3 is None:
-        return None
-    before, boto3.DEFAULT_SESSION = boto3.DEFAULT_SESSION, session
-    return before
-
-
 def _with_place(url: str, account: str, region: str) -> str:
     """Return a URL whose connections are in an account and region, unless they are the default."""
     settings = {"skipmq.account": account, "skipmq.region": region}
     options = " ".join(f"-c {name}={value}" for name, value in settings.items())
     return f"{url}&options={quote(options)}" if (account, region) != DEFAULT_PLACE else url
-
-
-@cache
-def _session() -> Any:
-    try:
-        boto3 = import_module("boto3")
-    except ImportError as error:
-        raise TestingError("client needs boto3: pip install 'skipmq[testing]'") from error
-    return boto3.session.Session()
 
 
 def _read(queues: Queues) -> Mapping[str, Mapping[str, Any]]:

@@ -3,26 +3,60 @@
 import atexit
 import unittest
 from functools import cache
+from typing import Any
 
 from skipmq.testing.account import Account
 from skipmq.testing.server import Server
+
+# Whose methods of a class make no client.
+_STOCK = {"unittest", "django"}
 
 
 class TestCase(unittest.TestCase):
     """A case whose tests have an account each, `self.skipmq`, on a server of all cases.
 
-    Clients that the tested code makes in a test find the account by themselves.
+    Clients that the tested code makes in a test find the account by themselves, in `setUp` too.
+    Where a class has a `setUpClass`, its tests have the account of the class, each as `setUpClass`
+    left it.
     With another base: `class OrdersTest(skipmq.testing.TestCase, django.test.TestCase)`.
     """
 
     skipmq: Account
 
-    def setUp(self) -> None:
-        """Give the test an account, and the variables with which clients find it."""
-        super().setUp()
+    def __init_subclass__(cls, **more: Any) -> None:
+        """Have an account before a `setUpClass` begins, which seldom calls that of its base."""
+        super().__init_subclass__(**more)
+        owner = next(each for each in cls.__mro__ if "setUpClass" in vars(each))
+        is_stock = owner.__module__.partition(".")[0] in _STOCK
+        if is_stock or (owner is not cls and issubclass(owner, TestCase)):
+            return
+        set_up = vars(owner)["setUpClass"].__func__
+
+        def set_up_class(case: type[TestCase]) -> None:
+            if "skipmq" not in vars(case):
+                case.skipmq = _server().new_account()
+                case.addClassCleanup(delattr, case, "skipmq")
+                case.addClassCleanup(case.skipmq.clear)
+                case.enterClassContext(case.skipmq.environment())
+            set_up(case)
+
+        cls.setUpClass = classmethod(set_up_class)  # type: ignore[assignment]
+
+    def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
+        """Run the test with an account: outside `setUp`, which seldom calls that of its base."""
+        if "skipmq" in vars(type(self)):
+            with self.skipmq.snapshot():
+                return self._run(result)
         self.skipmq = _server().new_account()
-        self.addCleanup(self.skipmq.clear)
-        self.enterContext(self.skipmq.environment())
+        try:
+            with self.skipmq.environment():
+                return self._run(result)
+        finally:
+            self.skipmq.clear()
+
+    def _run(self, result: unittest.TestResult | None) -> unittest.TestResult | None:
+        self.addCleanup(self.skipmq.check_faults)  # After those of the test.
+        return super().run(result)
 
 
 @cache

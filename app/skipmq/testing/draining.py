@@ -28,6 +28,7 @@ Left: TypeAlias = Callable[[Collection[str] | None], list[str]]
 
 def drain(consumer: Consumer, left: Left, timeout: float, dsn: str) -> None:
     """Run a consumer until its queues are empty, on an event loop where it needs one."""
+    _check_consumer(consumer)
     if isinstance(consumer, App) or inspect.iscoroutinefunction(consumer):
         try:
             asyncio.get_running_loop()
@@ -46,6 +47,7 @@ def drain(consumer: Consumer, left: Left, timeout: float, dsn: str) -> None:
 
 async def adrain(consumer: Consumer, left: Left, timeout: float, dsn: str) -> None:  # noqa: ASYNC109 - that of messages.
     """Do what `drain` does on the caller's event loop."""
+    _check_consumer(consumer)
     names = None
     if isinstance(consumer, App):
         names = {each.queue.name for each in consumer.consumers}
@@ -62,6 +64,14 @@ async def adrain(consumer: Consumer, left: Left, timeout: float, dsn: str) -> No
             if inspect.isawaitable(result):
                 await result
         await asyncio.sleep(_PAUSE)
+
+
+def _check_consumer(consumer: object) -> None:
+    if not isinstance(consumer, App) and not callable(consumer):
+        raise TypeError(
+            "drain takes a function, a coroutine function or a skipmq.App, whose queues are then"
+            f" empty, and no {type(consumer).__name__}: {consumer!r}"
+        )
 
 
 def _check(until: float, timeout: float, found: list[str]) -> None:

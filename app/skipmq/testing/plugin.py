@@ -51,7 +51,10 @@ def skipmq(skipmq_server: "Server", pytestconfig: pytest.Config) -> Iterator["Ac
     queues = pytestconfig.getini("skipmq_queues")
     account = skipmq_server.new_account(pytestconfig.rootpath / queues if queues else None)
     yield account
-    account.clear()
+    try:
+        account.check_faults()
+    finally:
+        account.clear()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 --   the rows of empty ones.
 -- Called by: clear_group, delete_fifo_messages, change_fifo_visibility, return_fifo_messages, expire_fifo,
 --   move_fifo_batch, move_messages, dead_letter_message, receive_fifo_attempt, delete_picked_messages,
---   advance_message_task, erase_messages.
+--   advance_message_task, erase_messages, release_messages.
 -- Locks, in order: those of hold_groups for empty groups, if free: the row stays when a sender is about to commit, and
 --   where the transaction has locked many. Under REPEATABLE READ and SERIALIZABLE it always stays, since the snapshot does not show later sends.
 -- Raises: nothing.

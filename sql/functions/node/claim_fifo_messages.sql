@@ -1,15 +1,16 @@
 -- Does: claims messages of a FIFO queue for several receives, up to p_limits for each, and hides them and their groups for
---   p_visibility_timeout seconds (null: the queue's). Each receive takes messages, in order, from the group that has been
---   available longest, then from the next one; no two receives share a group. A group yields the messages before its first
---   one that is in flight or delayed. Messages that are expired or received too often are settled on the way, within a fixed
---   effort. A receive without messages gets one row without an id, as does each of a paused queue. p_commit: as in receive_messages.
+--   p_visibility_timeout seconds (null: the queue's); the groups keep the time and the receive's element of p_receivers. Each receive
+--   takes messages, in order, from the group available longest, then from the next one; no two share a group. A group yields
+--   the messages before its first that is in flight or delayed. Those expired or received too often are settled on the way, within
+--   a fixed effort. A receive without messages gets one row without an id, as does each of a paused queue.
 -- Called by: the ReceiveMessage action, receive_fifo_messages, receive_from_fifo_queues.
 -- Locks, in order: group rows, skipping locked ones; message rows, and those of clear_groups.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, message_group_available, message_group_order.
 -- Routed: to the partition of p_queue_id.
 create function skipmq.claim_fifo_messages(
-  p_queue_id bigint, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null
+  p_queue_id bigint, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null,
+  p_receivers text[] default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
@@ -23,8 +24,7 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean; v_paused boolean;
-  v_until timestamptz; v_horizon timestamptz;
-  v_delay interval;
+  v_until timestamptz; v_horizon timestamptz; v_delay interval;
   v_max_receives integer;
   v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
@@ -117,8 +117,8 @@ begin
       where m.ctid = h.tid and h.place is not null
       returning m.*, h.place, h.n
     ), hidden as (
-      update skipmq.message_group g set available_at = v_until
-      from (select distinct c.group_no from claimed c) c
+      update skipmq.message_group g set available_at = v_until, received_at = v_now, receiver = p_receivers[c.place]
+      from (select distinct c.group_no, c.place from claimed c) c
       where g.queue_id = p_queue_id and g.group_no = c.group_no
     )
     select

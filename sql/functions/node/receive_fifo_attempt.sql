@@ -14,7 +14,8 @@ create function skipmq.receive_fifo_attempt(
   p_attempt_id text,
   p_limit integer default 1,
   p_visibility_timeout integer default null,
-  p_commit text default null
+  p_commit text default null,
+  p_receiver text default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
@@ -76,7 +77,7 @@ begin
 
   return query
   with given as materialized (
-    select r.* from skipmq.receive_fifo_messages(p_queue_id, p_limit, p_visibility_timeout, p_commit) r
+    select r.* from skipmq.receive_fifo_messages(p_queue_id, p_limit, p_visibility_timeout, p_commit, p_receiver) r
   ), noted as (
     insert into skipmq.receive_attempt as a (queue_id, attempt_id, received_at, hidden_until, ids, receive_counts)
     select

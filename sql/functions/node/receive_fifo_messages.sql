@@ -9,7 +9,8 @@
 -- p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL users, leaves it unchanged and checks
 -- the limit and the timeout, which nodes have checked themselves.
 create function skipmq.receive_fifo_messages(
-  p_queue_id bigint, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null
+  p_queue_id bigint, p_limit integer default 1, p_visibility_timeout integer default null, p_commit text default null,
+  p_receiver text default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz,
@@ -28,5 +29,6 @@ begin
     c.id, c.receive_count, c.received_at, c.message_id, c.body, c.attributes, c.approximate_receive_count, c.sent_at,
     c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.arrival_count, c.sequence_number,
     c.deduplication_id, c.next_visible_in
-  from skipmq.claim_fifo_messages(p_queue_id, array[p_limit], p_visibility_timeout, p_commit) c;
+  from skipmq.claim_fifo_messages(p_queue_id, array[p_limit], p_visibility_timeout, p_commit, array[coalesce(p_receiver,
+    concat_ws('/', 'sql', session_user, coalesce(host(inet_client_addr()), 'local'), current_setting('application_name')))]) c;
 end $$;

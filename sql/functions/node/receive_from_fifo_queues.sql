@@ -12,7 +12,7 @@
 -- Each receive gets the messages of one group of its own, all queues together, at a third of the cost. Receives that then lack
 -- some, second shares of a queue, and shares with a timeout below 5 seconds are left to claim_fifo_messages.
 create function skipmq.receive_from_fifo_queues(
-  p_queue_ids bigint[], p_limits integer[], p_ends integer[], p_visibility_timeouts integer[], p_commit text
+  p_queue_ids bigint[], p_limits integer[], p_ends integer[], p_visibility_timeouts integer[], p_commit text, p_receivers text[] default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
@@ -102,8 +102,8 @@ begin
       where m.ctid = h.tid
       returning m.*, h.slot, h.n
     ), hidden as (
-      update skipmq.message_group g set available_at = c.visible_at
-      from (select distinct c.queue_id, c.group_no, c.visible_at from claimed c) c
+      update skipmq.message_group g set available_at = c.visible_at, received_at = v_now, receiver = p_receivers[c.slot]
+      from (select distinct c.queue_id, c.group_no, c.visible_at, c.slot from claimed c) c
       where g.queue_id = c.queue_id and g.group_no = c.group_no
     )
     select
@@ -140,7 +140,8 @@ begin
       select r.*, case
         when r.id is null and v_left[v_first + r.place - 1] < p_limits[v_first + r.place - 1] then -v_share else v_share end
       from skipmq.claim_fifo_messages(
-        p_queue_ids[v_share], v_left[v_first:p_ends[v_share]], p_visibility_timeouts[v_share], p_commit) r
+        p_queue_ids[v_share], v_left[v_first:p_ends[v_share]], p_visibility_timeouts[v_share], p_commit,
+        p_receivers[v_first:p_ends[v_share]]) r
       where r.id is not null or v_left[v_first + r.place - 1] = p_limits[v_first + r.place - 1]
         or skipmq.clock() - r.received_at > interval '50 ms';
     end if;

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import structs
 
 from skipmq.actions import access, checks
+from skipmq.broker import statistics
 from skipmq.broker.access_keys import StoredKey
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.node import Node
@@ -20,6 +21,7 @@ PERMISSIONS = (
     "ReceiveMessage",
     "DeleteMessage",
     "PeekMessages",
+    "ReleaseMessages",
     "GetQueueAttributes",
     "SetQueueAttributes",
     "PurgeQueue",
@@ -54,7 +56,8 @@ async def get_access_key_rights(
         raise errors.ResourceNotFoundException("The access key does not exist.")
     (key,) = found
     identity = keys.identity(key.parent or key.id, caller.region)
-    rows, others = await node.statistics.queues(
+    rows, others = await statistics.queues(
+        node.database,
         limit,
         account=caller.account,
         region=caller.region,

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import checks, paging
+from skipmq.broker import audit_log
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.broker.node import Node
 from skipmq.protocol import errors, extensions
@@ -31,7 +32,8 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
     after = paging.after(call)
     if after and (not _ID.fullmatch(after) or int(after) > _GREATEST):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
-    found = await node.audit.records(
+    found = await audit_log.records(
+        node.database,
         call.identity.account,
         limit + 1,
         before=int(after) if after else None,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from skipmq.broker import workers
 from skipmq.broker.consumers import ConsumerRow
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -15,16 +16,24 @@ async def list_consumers(
     """List the callers that received from a queue, deleted or waited in the last ten minutes."""
     rows = await node.consumers.queue(queue.id, call.deadline)
     return {
-        "Consumers": [_shown(row, _user(node, call, row)) for row in rows],
+        "Consumers": [
+            _shown(
+                row,
+                None
+                if row.application is not None
+                else user_of(node, row.caller, call.identity.region),
+            )
+            for row in rows
+        ],
         "WaitingReceivers": sum(row.waiting for row in rows),
     }
 
 
-def _user(node: Node, call: Call[Any], row: ConsumerRow) -> str | None:
-    """Return the ARN of the user whose key a consumer has, if this node knows the key."""
-    if node.keys is None or row.application is not None or not row.caller:
+def user_of(node: Node, key_id: str, region: str) -> str | None:
+    """Return the ARN of the user of an access key, if this node knows the key."""
+    if node.keys is None or not key_id:
         return None
-    identity = node.keys.identity(row.caller, call.identity.region)
+    identity = node.keys.identity(key_id, region)
     return None if identity is None else identity.user
 
 
@@ -50,7 +59,7 @@ def _shown(row: ConsumerRow, user: str | None) -> dict[str, Any]:
 
 async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, Any]:
     """List the worker processes of all nodes with their figures of the last minute."""
-    workers = await node.workers.all(call.deadline)
+    found = await workers.known(node.database, call.deadline)
     return {
         "Workers": [
             {
@@ -69,7 +78,7 @@ async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, 
                 "DatabaseConnections": each.figures.get("database_connections"),
                 "WaitingReceivers": each.figures.get("waiting"),
             }
-            for each in workers
+            for each in found
         ],
         "ThisProcess": node.process,
     }

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import access, checks
+from skipmq.broker import dead_letters
 from skipmq.broker.dead_letters import DeadLetterQueue
 from skipmq.broker.node import Node
 from skipmq.protocol import extensions
@@ -24,10 +25,12 @@ async def list_dead_letter_queues(
     """
     search, offset, limit = checks.page(call.parameters, _MAXIMUM_RESULTS)
     account, region = call.identity.account, call.identity.region
-    rows, others = await node.dead_letters.queues(
-        account, region, search, limit=limit, offset=offset, deadline=call.deadline
+    rows, others = await dead_letters.queues(
+        node.database, account, region, search, limit=limit, offset=offset, deadline=call.deadline
     )
-    redelivering = await node.dead_letters.redelivering(account, region, search, call.deadline)
+    redelivering = await dead_letters.redelivering(
+        node.database, account, region, search, call.deadline
+    )
     return {
         "DeadLetterQueues": [shown for row in rows if (shown := _shown(node, call, row))],
         "Matches": len(rows) + others.queues,

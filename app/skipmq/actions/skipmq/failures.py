@@ -4,6 +4,7 @@ from typing import Any
 
 from skipmq.actions import checks
 from skipmq.actions.sqs import messages
+from skipmq.broker import inspection
 from skipmq.broker.inspection import MessageFailures, Reference
 from skipmq.broker.messages import receipts
 from skipmq.broker.node import Node
@@ -26,7 +27,7 @@ async def fail_message(
         )
     checks.visibility_timeout(parameters.VisibilityTimeout)
     received = _received(node, queue, parameters.ReceiptHandle)
-    if not await node.inspection.record_failure(queue, *received, reason, call.deadline):
+    if not await inspection.record_failure(node.database, queue, *received, reason, call.deadline):
         raise messages.gone(parameters.ReceiptHandle)
     if parameters.VisibilityTimeout is not None:
         change = requests.ChangeMessageVisibility(
@@ -48,7 +49,7 @@ async def dead_letter_message(
     if "\0" in reason:
         raise errors.InvalidParameterValueException("FailureReason must have no NUL.")
     received = _received(node, queue, handle)
-    if not await node.inspection.dead_letter(queue, *received, reason, call.deadline):
+    if not await inspection.dead_letter(node.database, queue, *received, reason, call.deadline):
         raise messages.gone(handle)
     return {}
 
@@ -63,7 +64,7 @@ async def list_message_failures(
     node: Node, call: Call[extensions.ListMessageFailures], queue: Queue
 ) -> dict[str, Any]:
     """Group the first messages of a queue by kind of failure, and by the queue they came from."""
-    found = await node.inspection.failures(queue, call.deadline)
+    found = await inspection.failures(node.database, queue, call.deadline)
     counted = sum(each.messages for each in found)
     kinds: dict[str | None, list[MessageFailures]] = {}
     sources: dict[str | None, list[MessageFailures]] = {}

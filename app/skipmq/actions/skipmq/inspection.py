@@ -8,6 +8,7 @@ import msgspec
 
 from skipmq.actions import checks, paging, regions
 from skipmq.actions.sqs import receive
+from skipmq.broker import inspection
 from skipmq.broker.inspection import PeekedMessage, Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -32,7 +33,9 @@ async def peek_messages(
     order, references = call.parameters.Order, call.parameters.MessageReferences
     limit = 10 if limit is None else limit
     if references is not None:
-        found = await node.inspection.picked(queue, picked(references), call.deadline)
+        found = await inspection.picked(
+            node.database, node.budget, queue, picked(references), call.deadline
+        )
         return {"Messages": page(found)}
     if state is not None and state not in _STATES:
         raise checks.invalid(state, "State", f"Must be one of {', '.join(_STATES)}, if provided.")
@@ -44,7 +47,9 @@ async def peek_messages(
         return await _ranked(node, call, queue, order, limit)
     if after is not None and not _PLACE.fullmatch(after):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
-    found = await node.inspection.peek(queue, state, limit + 1, after, call.deadline)
+    found = await inspection.peek(
+        node.database, node.budget, queue, state, limit + 1, after, call.deadline
+    )
     shown = page(found[:limit])
     result: dict[str, Any] = {"Messages": shown}
     # The database exceeds PEEKED_BYTES by one message at most, which page cuts off.
@@ -61,8 +66,12 @@ async def _ranked(
     if not _OFFSET.fullmatch(after):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     first = int(after)
-    ranked = await node.inspection.ranked(queue, call.parameters.State, order, call.deadline)
-    found = await node.inspection.picked(queue, ranked[first : first + limit], call.deadline)
+    ranked = await inspection.ranked(
+        node.database, queue, call.parameters.State, order, call.deadline
+    )
+    found = await inspection.picked(
+        node.database, node.budget, queue, ranked[first : first + limit], call.deadline
+    )
     shown = page(found)
     result: dict[str, Any] = {"Messages": shown, "Ranked": len(ranked)}
     # Messages that were deleted meanwhile are not in it.
@@ -93,8 +102,8 @@ async def copy_messages(
 ) -> dict[str, Any]:
     """Send copies of messages to a queue of the same type."""
     chosen, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
-    outcomes = await node.inspection.copy(
-        queue, chosen, target, call.identity.sender, call.deadline
+    outcomes = await inspection.copy(
+        node.database, queue, chosen, target, call.identity.sender, call.deadline
     )
     node.sent(target, len(outcomes))
     return _results(call, outcomes)
@@ -105,7 +114,7 @@ async def move_messages(
 ) -> dict[str, Any]:
     """Move messages that are not in flight to a queue of the same type."""
     chosen, target = picked(call.parameters.MessageReferences), await _target(node, call, queue)
-    outcomes = await node.inspection.move(queue, chosen, target, call.deadline)
+    outcomes = await inspection.move(node.database, queue, chosen, target, call.deadline)
     node.sent(target, len(outcomes))
     return _results(call, outcomes)
 
@@ -114,8 +123,8 @@ async def delete_picked_messages(
     node: Node, call: Call[extensions.DeletePickedMessages], queue: Queue
 ) -> dict[str, Any]:
     """Delete messages that are not in flight, without a receive."""
-    outcomes = await node.inspection.delete(
-        queue, picked(call.parameters.MessageReferences), call.deadline
+    outcomes = await inspection.delete(
+        node.database, queue, picked(call.parameters.MessageReferences), call.deadline
     )
     return _results(call, outcomes)
 

@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import access, checks
-from skipmq.broker import statistics
+from skipmq.broker import inspection, statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueMinute, QueueStatistics
 from skipmq.protocol import errors, extensions, limits
@@ -46,7 +46,8 @@ async def list_queue_statistics(
     region: str | None = identity.region
     if identity.is_operator:
         account, region = account or None, region or None
-    rows, others = await node.statistics.queues(
+    rows, others = await statistics.queues(
+        node.database,
         limit,
         account=account,
         region=region,
@@ -62,8 +63,8 @@ async def list_queue_statistics(
     clock = {}
     if parameters.Minutes:
         ids = [row.id for row in rows if row.id is not None]
-        minutes = await node.statistics.minutes(ids, parameters.Minutes, call.deadline)
-        clock = {"Clock": int(await node.inspection.clock(call.deadline))}
+        minutes = await statistics.minutes(node.database, ids, parameters.Minutes, call.deadline)
+        clock = {"Clock": int(await inspection.clock(node.database, call.deadline))}
     matches = len(rows) + others.queues
     if identity.is_operator:
         return {**clock, "Queues": rows, "Matches": matches, "Others": others}

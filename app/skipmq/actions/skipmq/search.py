@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import checks, paging
-from skipmq.actions.skipmq import inspection
+from skipmq.actions.skipmq.inspection import page
+from skipmq.broker import inspection
 from skipmq.broker.inspection import MessageFilter
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -34,12 +35,14 @@ async def search_messages(
     if token and not _PLACE.fullmatch(token):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     place = tuple(map(int, token.split("/"))) if token else (None, None)
-    clock = await node.inspection.clock(call.deadline)
+    clock = await inspection.clock(node.database, call.deadline)
     matching = message_filter(call.parameters)
-    step = await node.inspection.search(queue, matching, place, call.deadline)
-    found = await node.inspection.picked(queue, step.references[:limit], call.deadline)
+    step = await inspection.search(node.database, queue, matching, place, call.deadline)
+    found = await inspection.picked(
+        node.database, node.budget, queue, step.references[:limit], call.deadline
+    )
     result: dict[str, Any] = {
-        "Messages": inspection.page(found),
+        "Messages": page(found),
         "MessageReferences": [str(each) for each in step.references],
         "Found": step.found,
         "Searched": step.searched,

@@ -11,6 +11,7 @@ from skipmq.actions.skipmq import (
     database,
     dead_letters,
     failures,
+    groups,
     inspection,
     overview,
     search,
@@ -68,6 +69,9 @@ EXTENSIONS: Mapping[str, Action] = {
     "ListMessageFailures": on_queue(
         failures.list_message_failures, "PeekMessages", is_read=True, seconds=2.0
     ),
+    "ListMessageGroups": on_queue(
+        groups.list_message_groups, "PeekMessages", is_read=True, seconds=5.0
+    ),
     "ListMessageTasks": on_queue(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
     "ListNodes": Action(
         run=consumers.list_nodes,
@@ -91,6 +95,7 @@ EXTENSIONS: Mapping[str, Action] = {
     "PeekNewestMessages": on_queue(
         watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0
     ),
+    "ReleaseMessages": on_queue(groups.release_messages, "ReleaseMessages", is_change=True),
     "SearchMessages": on_queue(search.search_messages, "PeekMessages", is_read=True, seconds=5.0),
     "StartMessageTask": Action(
         run=tasks.start_message_task, needs=access.task_start_needs, is_change=True

@@ -12,7 +12,8 @@ import msgspec
 
 from skipmq.actions import access, checks, regions
 from skipmq.actions.skipmq import search
-from skipmq.actions.sqs import moves
+from skipmq.actions.sqs.moves import shown_task, task_handle
+from skipmq.broker import audit_log, moves
 from skipmq.broker.audit_log import AuditRecord
 from skipmq.broker.moves import MoveTask
 from skipmq.broker.node import Node
@@ -48,10 +49,16 @@ async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]
     target = parameters.DestinationQueueUrl
     destination = None if target is None else checks.queue_name(target, identity).arn
     destination = await regions.own_arn(node, call, destination)
-    task = await node.moves.start_matching(
-        kind, source, destination, rate=rate, matching=matching, deadline=call.deadline
+    task = await moves.start_matching(
+        node.database,
+        kind,
+        source,
+        destination,
+        rate=rate,
+        matching=matching,
+        deadline=call.deadline,
     )
-    return {"TaskHandle": moves.task_handle(task, source)}
+    return {"TaskHandle": task_handle(task, source)}
 
 
 async def list_message_tasks(
@@ -64,7 +71,7 @@ async def list_message_tasks(
     name = queue.name
     checks.tasks_listed(call.parameters.MaxResults)
     limit = call.parameters.MaxResults or limits.MOVE_TASKS_LISTED
-    tasks = await node.moves.list(name.arn, limit, call.deadline, every=True)
+    tasks = await moves.tasks(node.database, name.arn, limit, call.deadline, every=True)
     policy = queue.attributes.policy
     may_peek = access.allows(node, call, "PeekMessages", name, policy)
     return {"Tasks": [_shown(task, name.arn, may_peek=may_peek) for task in tasks]}
@@ -78,13 +85,20 @@ async def list_tasks(node: Node, call: Call[extensions.ListTasks]) -> dict[str, 
     """
     identity, limit = call.identity, call.parameters.MaxResults or _TASKS
     checks.between(limit, 1, _MAXIMUM_TASKS, "MaxResults", f"Must be 1 to {_MAXIMUM_TASKS}.")
-    tasks = await node.moves.account(identity.account, identity.region, limit, call.deadline)
+    tasks = await moves.account_tasks(
+        node.database, identity.account, identity.region, limit, call.deadline
+    )
     every = QueueName(identity.account, identity.region, "*")
     starts: list[AuditRecord] = []
     if tasks and access.allows(node, call, "ListAuditRecords", every, ""):
         for action in _STARTS:
-            starts += await node.audit.records(
-                identity.account, _RECORDS, action=action, outcome="done", deadline=call.deadline
+            starts += await audit_log.records(
+                node.database,
+                identity.account,
+                _RECORDS,
+                action=action,
+                outcome="done",
+                deadline=call.deadline,
             )
     return {"Tasks": [_account_task(task, source, starts) for source, task in tasks]}
 
@@ -101,7 +115,7 @@ def _account_task(task: MoveTask, source: str, starts: Sequence[AuditRecord]) ->
 
 
 def _shown(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:
-    members: dict[str, Any] = msgspec.to_builtins(moves.shown_task(task, source))
+    members: dict[str, Any] = msgspec.to_builtins(shown_task(task, source))
     shown = {"Kind": task.kind} | members
     if task.kind == "redrive":
         return shown

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from skipmq.actions import access, checks, paging
+from skipmq.broker import inspection, timelines
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.broker.timelines import LiveMessage, SettledMessage
@@ -46,7 +47,7 @@ async def get_message_timeline(
     if token and not _TOKEN.fullmatch(token):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     found = await _Search(node, call, queue, message_id).run(reference, token)
-    clock = await node.inspection.clock(call.deadline)
+    clock = await inspection.clock(node.database, call.deadline)
     return _shown(found, int(clock * _MICROSECONDS))
 
 
@@ -54,29 +55,37 @@ class _Search:
     """The search for a message of one call."""
 
     def __init__(self, node: Node, call: Call, queue: Queue, message_id: str) -> None:
-        self._node, self._call, self._timelines = node, call, node.timelines
+        self._node, self._call = node, call
         self._queue, self._id, self._deadline = queue, message_id, call.deadline
 
     async def run(self, reference: int | None, token: str) -> _Found:
         """Search the queue and, if it may have rows of the message, the history."""
-        live = await self._timelines.live(self._queue.id, self._id, reference, self._deadline)
+        live = await timelines.live(
+            self._node.database, self._queue.id, self._id, reference, self._deadline
+        )
         is_whole = live.is_whole
         if live.id is not None and live.dead_letter_source is None:
             return _Found(live if self._may_see(live) else None, [], None, is_whole)
         start, *kept = token.split(",")
         rows: list[SettledMessage] = []
         for place in kept:
-            found, _ = await self._timelines.settled(
-                self._id, self._deadline, place=place, blocks=1
+            found, _ = await timelines.settled(
+                self._node.database, self._id, self._deadline, place=place, blocks=1
             )
             rows += found
         sent = [each.sent_at for each in rows] + ([live.sent_at] if live.id is not None else [])
-        found, searched = await self._timelines.settled(
-            self._id, self._deadline, since=max(sent, default=None), place=start or None
+        found, searched = await timelines.settled(
+            self._node.database,
+            self._id,
+            self._deadline,
+            since=max(sent, default=None),
+            place=start or None,
         )
         rows = sorted(rows + found, key=lambda row: row.settled_at)
         if live.id is None and rows and rows[-1].outcome == "dead-lettered":
-            live = await self._timelines.live(None, self._id, rows[-1].id, self._deadline)
+            live = await timelines.live(
+                self._node.database, None, self._id, rows[-1].id, self._deadline
+            )
         seen = {row.id for row in rows if self._may_see(row)}
         if live.id is not None and self._may_see(live):
             seen.add(live.id)

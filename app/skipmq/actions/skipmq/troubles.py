@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from skipmq.actions import access, checks
 from skipmq.actions.skipmq.database import describe_database
+from skipmq.broker import statistics, troubles, workers
 from skipmq.broker.node import Node
 from skipmq.broker.troubles import QueueTrouble
 from skipmq.database import monitor
@@ -140,19 +141,19 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     rows: list[QueueTrouble] = []
     if node.monitor.state in monitor.SERVING:
         if "Database" in answer:
-            workers = await node.workers.all(call.deadline)
-            alive = [each for each in workers if each.seen < _SILENT]
+            known = await workers.known(node.database, call.deadline)
+            alive = [each for each in known if each.seen < _SILENT]
             answer["Nodes"] = {
                 "Hosts": len({each.host for each in alive}),
                 "Workers": len(alive),
             }
             found += [
                 _trouble("worker-silent", reason=each.host, seconds=each.seen)
-                for each in workers
+                for each in known
                 if each.seen >= _SILENT
             ]
         account, region = every.account, every.region
-        rows = await node.troubles.queues(account, region, _READ, queue, call.deadline)
+        rows = await troubles.queues(node.database, account, region, _READ, queue, call.deadline)
         may_total = access.allows(node, call, "GetQueueAttributes", every, "")
         if queue is None and may_total and node.database.is_everywhere_available:
             answer["Totals"] = await _totals(node, call)
@@ -171,8 +172,12 @@ def _may_read(node: Node, call: Call[Any], row: QueueTrouble) -> bool:
 
 
 async def _totals(node: Node, call: Call[Any]) -> dict[str, Any]:
-    _, total = await node.statistics.queues(
-        0, account=call.identity.account, region=call.identity.region, deadline=call.deadline
+    _, total = await statistics.queues(
+        node.database,
+        0,
+        account=call.identity.account,
+        region=call.identity.region,
+        deadline=call.deadline,
     )
     return {
         "Queues": total.queues,

@@ -5,6 +5,7 @@ from typing import Any
 
 from skipmq.actions import checks
 from skipmq.actions.skipmq import overview
+from skipmq.broker import inspection, statistics
 from skipmq.broker.inspection import NewMessage, Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -43,11 +44,11 @@ async def get_queue_activity(
             f"Must be a multiple of {_KEPT_STEP} for more than {overview.MAXIMUM_MINUTES} Minutes.",
         )
     deadline = call.deadline
-    clock = await node.inspection.clock(deadline)
-    found = await node.statistics.minutes(
-        [queue.id], minutes, deadline, step=step if is_long else 1
+    clock = await inspection.clock(node.database, deadline)
+    found = await statistics.minutes(
+        node.database, [queue.id], minutes, deadline, step=step if is_long else 1
     )
-    oldest = await node.statistics.oldest(queue, deadline)
+    oldest = await statistics.oldest(node.database, queue, deadline)
     mode = queue.attributes.history_mode
     result: dict[str, Any] = {
         "Clock": int(clock),
@@ -57,7 +58,9 @@ async def get_queue_activity(
     }
     if mode != "off" and call.parameters.Times is not False:
         try:
-            *steps, every = await node.statistics.time_in_queue(queue.id, minutes, step, deadline)
+            *steps, every = await statistics.time_in_queue(
+                node.database, queue.id, minutes, step, deadline
+            )
         except errors.SqsError as error:
             if error.status != _UNAVAILABLE:
                 raise
@@ -83,8 +86,8 @@ async def peek_newest_messages(
     if since is not None and not 0 <= since <= _LATEST:
         raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
     # Read the clock first: messages that arrive in between are returned twice and not missed.
-    clock = await node.inspection.clock(call.deadline)
-    found = await node.inspection.newest(queue, since, limit, _CHARACTERS, call.deadline)
+    clock = await inspection.clock(node.database, call.deadline)
+    found = await inspection.newest(node.database, queue, since, limit, _CHARACTERS, call.deadline)
     return {"Clock": int(clock * _MICROSECONDS), "Messages": _shown_messages(found)}
 
 

@@ -10,6 +10,7 @@ import msgspec
 from skipmq.actions import checks, regions
 from skipmq.actions.sqs import redrive
 from skipmq.auth import parse
+from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, body_schemas, errors, limits, requests
@@ -82,7 +83,7 @@ async def get_queue_attributes(
     selected = _ALL.difference(OURS) | set(names) if "All" in names else set(names)
     shown = _shown(queue)
     if selected & set(_COUNTED):
-        counts = await node.statistics.count(queue.id, call.deadline)
+        counts = await statistics.count(node.database, queue.id, call.deadline)
         shown |= {key: str(getattr(counts, field)) for key, field in _COUNTED.items()}
     result = {key: value for key, value in sorted(shown.items()) if key in selected}
     return answers.GetQueueAttributesResult(Attributes=result or None)

@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from skipmq.actions import checks, regions
+from skipmq.broker import moves
 from skipmq.broker.moves import MoveTask
 from skipmq.broker.node import Node
 from skipmq.protocol import answers, errors, requests
@@ -46,7 +47,9 @@ async def start_message_move_task(
         _check_arn(parameters.DestinationArn, "DestinationArn")
     source = await regions.own_arn(node, call, source)
     destination = await regions.own_arn(node, call, parameters.DestinationArn)
-    task = await node.moves.start(source, destination, rate, call.deadline, origins=call.origins)
+    task = await moves.start(
+        node.database, source, destination, rate, call.deadline, origins=call.origins
+    )
     return answers.StartMessageMoveTaskResult(TaskHandle=task_handle(task, source))
 
 
@@ -58,7 +61,7 @@ async def list_message_move_tasks(
     checks.tasks_listed(limit)
     _check_arn(source, "SourceArn")
     source = await regions.own_arn(node, call, source)
-    tasks = await node.moves.list(source, limit or 1, call.deadline)
+    tasks = await moves.tasks(node.database, source, limit or 1, call.deadline)
     return answers.ListMessageMoveTasksResult(Results=[shown_task(task, source) for task in tasks])
 
 
@@ -68,8 +71,8 @@ async def cancel_message_move_task(
     """Cancel a task; messages that it has moved stay moved."""
     handle = _decode(call.parameters.TaskHandle)
     # Raises the error for an absent source, which precedes that for an absent task.
-    await node.moves.list(handle.sourceArn, 1, call.deadline)
-    moved = await node.moves.cancel(handle.taskId, handle.sourceArn, call.deadline)
+    await moves.tasks(node.database, handle.sourceArn, 1, call.deadline)
+    moved = await moves.cancel(node.database, handle.taskId, handle.sourceArn, call.deadline)
     return answers.CancelMessageMoveTaskResult(ApproximateNumberOfMessagesMoved=moved)
 
 

@@ -80,7 +80,7 @@ class _Receiver:
 
     def __init__(self, node: Node, call: Call[requests.ReceiveMessage], queue: Queue) -> None:
         self._node, self._call, self._name = node, call, queue.name
-        self.recipient = Recipient()
+        self.recipient = Recipient(call.identity.key_id, call.request.client)
         wait = call.parameters.WaitTimeSeconds
         # The wait time in seconds.
         self.seconds = queue.attributes.receive_message_wait_time_seconds if wait is None else wait
@@ -125,7 +125,9 @@ class _Receiver:
                 queue, limit, timeout, deadline, self.recipient
             )
         else:
-            reception = await node.fifo.receive_attempt(queue, attempt, limit, timeout, deadline)
+            reception = await node.fifo.receive_attempt(
+                queue, attempt, limit, timeout, deadline, self.recipient
+            )
         if reception.messages and (self.recipient.is_disconnected or _keys_version(node) != keys):
             reception = await self._check_again(queue, reception, keys)
         node.in_flight.received(queue, len(reception.messages))

@@ -17,6 +17,7 @@ from skipmq.analytics.spark import outgoing
 from skipmq.analytics.spark.outgoing import Outgoing, Part, Task
 from skipmq.client.errors import ClientError
 from skipmq.client.http import Caller, RefusedError, UnavailableError
+from skipmq.client.outcomes import CALLS
 from skipmq.client.signing import Key
 
 _ENTRIES = 10
@@ -117,11 +118,11 @@ class Endpoint:
         return sum(int(count) for count in answer["Attributes"].values())
 
     def _call(self, caller: Caller, action: str, request: dict[str, Any]) -> Any:
-        for attempt in range(_TRIES - 1):
+        for attempt in range(1, _TRIES):
             try:
                 return caller.call(action, request, self.region)
             except UnavailableError:
-                sleep(0.1 * 2**attempt)
+                sleep(CALLS.delay(attempt))
         return caller.call(action, request, self.region)
 
 

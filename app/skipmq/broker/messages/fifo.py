@@ -23,6 +23,7 @@ from skipmq.broker.messages.operations import (
     Durable,
     Messages,
     Outcome,
+    Recipient,
     Send,
     Share,
 )
@@ -111,10 +112,11 @@ class FifoMessages(Messages):
     ) -> list[Outcome]:
         # Each request claims its own groups, since consumers must not share one.
         parameters: tuple[Any, ...]
+        receivers = [_receiver(each.recipient) for share in shares for each in share.claims]
         if len(shares) == 1:
             claims = statements.RECEIVE_FIFO
             (share,) = shares
-            parameters = (share.queue_id, share.limits, share.timeout, ASYNC_COMMIT)
+            parameters = (share.queue_id, share.limits, share.timeout, ASYNC_COMMIT, receivers)
         else:
             claims = statements.RECEIVE_FROM_FIFO_QUEUES
             parameters = (
@@ -123,6 +125,7 @@ class FifoMessages(Messages):
                 list(accumulate([len(share.limits) for share in shares])),
                 [share.timeout for share in shares],
                 ASYNC_COMMIT,
+                receivers,
             )
         receptions: list[Outcome] = []
         found = await self._claim(shares, claims[most > statements.FEW], parameters, deadline)
@@ -139,19 +142,21 @@ class FifoMessages(Messages):
                     )
         return receptions
 
-    async def receive_attempt(
+    async def receive_attempt(  # noqa: PLR0913, PLR0917 - those of receive, and the attempt.
         self,
         queue: Queue,
         attempt: str,
         limit: int,
         visibility_timeout: int | None,
         deadline: float,
+        recipient: Recipient,
     ) -> Reception:
         """Claim messages, or return those that an earlier call of the attempt has claimed.
 
         Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
         """
-        parameters = (queue.id, attempt, limit, visibility_timeout, ASYNC_COMMIT)
+        receiver = _receiver(recipient)
+        parameters = (queue.id, attempt, limit, visibility_timeout, ASYNC_COMMIT, receiver)
         expected = self._budget.expected(queue.id, limit)
         async with self._budget.room(limit, expected, deadline):
             rows = await self._database.rows(
@@ -188,6 +193,11 @@ class FifoMessages(Messages):
         changes = list(zip(receipts, timeouts, strict=True))
         partition = queue.id >> QUEUE_BITS
         return await _with_groups(self._changes, partition, queue.id, changes, deadline)
+
+
+def _receiver(recipient: Recipient) -> str:
+    """Return who receives, as groups keep it."""
+    return f"http/{recipient.caller or ''}/{recipient.address}"
 
 
 def _answer(

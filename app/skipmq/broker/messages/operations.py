@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 class Recipient:
     """The client that messages are claimed for."""
 
-    __slots__ = ("is_disconnected", "on_disconnect", "waited")
+    __slots__ = ("address", "caller", "is_disconnected", "on_disconnect", "waited")
 
-    def __init__(self) -> None:
+    def __init__(self, caller: str | None = None, address: str = "") -> None:
+        # The access key, if any, and the address.
+        self.caller, self.address = caller, address
         # Seconds spent waiting in a long poll.
         self.waited = 0.0
         self.is_disconnected = False
@@ -83,6 +85,7 @@ class Share(NamedTuple):
     queue_id: int
     timeout: int | None
     limits: list[int]
+    claims: list[Claim]
 
 
 class Messages(ABC):
@@ -225,11 +228,12 @@ class Messages(ABC):
         shares = []
         most = size = 0
         for (queue_id, timeout), group in groupby(claims, itemgetter(0, 1)):
-            limits = [0 if each.recipient.is_disconnected else each.limit for each in group]
+            shared = [*group]
+            limits = [0 if each.recipient.is_disconnected else each.limit for each in shared]
             wanted = sum(limits)
             most += wanted
             size += self._budget.expected(queue_id, wanted)
-            shares.append(Share(queue_id, timeout, limits))
+            shares.append(Share(queue_id, timeout, limits, shared))
         if not most:
             return [Reception([])] * len(claims)
         # A claim reads no more than that, whatever the last messages were like.

@@ -156,7 +156,7 @@ class StandardMessages(Messages):
         return receptions
 
     async def _receive_from_queue(self, share: Share, most: int, deadline: float) -> list[Outcome]:
-        queue_id, timeout, _ = share
+        queue_id, timeout = share.queue_id, share.timeout
         scan = self._scans.scan(queue_id)
         await self._probe(queue_id, scan)
         bounds = scan.bounds()

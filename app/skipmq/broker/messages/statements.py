@@ -92,12 +92,12 @@ PROBE = Statement(
     BIGINT, TIME, BIGINTS, BIGINTS, TIME,
 )  # fmt: skip
 RECEIVE_FIFO = _claim(
-    f"{_RECEIVED_FIFO}, place", "skipmq.claim_fifo_messages($1, $2, $3, $4)",
-    BIGINT, INTEGERS, INTEGER, TEXT,
+    f"{_RECEIVED_FIFO}, place", "skipmq.claim_fifo_messages($1, $2, $3, $4, $5)",
+    BIGINT, INTEGERS, INTEGER, TEXT, TEXTS,
 )  # fmt: skip
 RECEIVE_FROM_FIFO_QUEUES = _claim(
-    f"{_RECEIVED_FIFO}, place, share", "skipmq.receive_from_fifo_queues($1, $2, $3, $4, $5)",
-    BIGINTS, INTEGERS, INTEGERS, INTEGERS, TEXT,
+    f"{_RECEIVED_FIFO}, place, share", "skipmq.receive_from_fifo_queues($1, $2, $3, $4, $5, $6)",
+    BIGINTS, INTEGERS, INTEGERS, INTEGERS, TEXT, TEXTS,
 )  # fmt: skip
 SEND = Statement(
     "select skipmq.send_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -141,8 +141,8 @@ CHANGE, CHANGE_FIFO = [
 ]  # fmt: skip
 RECEIVE_ATTEMPT = Statement(
     f"select {_RECEIVED_FIFO}, null"
-    " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5)",
-    BIGINT, TEXT, INTEGER, INTEGER, TEXT, since_2000=True,
+    " from skipmq.receive_fifo_attempt($1, $2, $3, $4, $5, $6)",
+    BIGINT, TEXT, INTEGER, INTEGER, TEXT, TEXT, since_2000=True,
 )  # fmt: skip
 IN_FLIGHT = Statement("select skipmq.bound_in_flight($1, $2)", BIGINT, INTEGER)
 

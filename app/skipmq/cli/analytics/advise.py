@@ -16,8 +16,7 @@ from skipmq.cli.analytics.engine import ReportInput, Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import ENGINE, JSON, LAKE, QUEUES, SINCE, UNTIL, check_order
 from skipmq.cli.environment import configuration, open_database
-from skipmq.cli.local import LocalNode
-from skipmq.cli.node import open_node
+from skipmq.cli.local import LocalNode, open_node
 from skipmq.cli.output import err, out
 from skipmq.config.settings import Settings
 from skipmq.database import schema

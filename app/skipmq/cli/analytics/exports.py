@@ -1,25 +1,36 @@
-"""The commands `analytics export` and `analytics stream`."""
+"""The commands `analytics export`, `stream` and `pipeline`."""
 
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.analytics.errors import one_line_errors
+from skipmq.cli.analytics.errors import check_spark, one_line_errors
 from skipmq.cli.analytics.options import JSON
-from skipmq.cli.analytics.sources import lake_path, spark_and_database
+from skipmq.cli.analytics.sources import (
+    lake_path,
+    readable_database,
+    spark_and_database,
+    spark_started,
+)
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import err, out
 from skipmq.database import session
 
 if TYPE_CHECKING:
     from skipmq.analytics.lake.export import Summary
+
+_VIOLATED = 1
+_YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 
 
 @click.command("export")
@@ -147,3 +158,43 @@ def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: 
     out.print(f"settled messages are in {output}")
     if missing:
         raise click.ClickException("\n".join(_unread(missing, "written")))
+
+
+@click.command("pipeline")
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Local folder.",
+)
+@click.option("--refresh", is_flag=True, help="Make all tables again.")
+@one_line_errors
+def pipeline_command(*, output: Path, refresh: bool) -> None:
+    """Bring the tables bronze, silver and gold of settled messages up to date.
+
+    Runs a declarative pipeline of Spark: bronze gets the messages settled since the last run, each
+    once, silver a row for each, gold the hourly tables of the reports. It can be killed and
+    repeated at any time. Compares the tables with the database's counters; the exit code is 1 if
+    they differ. --refresh makes the tables again, of the history that the database still has.
+    """
+    settings = configuration().settings
+    check_spark(settings.spark_master, _YAML, _GRPC)
+    from skipmq.analytics.spark import pipeline_run  # noqa: PLC0415 - PySpark is an extra.
+
+    with (
+        readable_database(settings) as (url, _),
+        spark_started(settings, pipeline_run.configuration(output)) as spark,
+    ):
+        try:
+            with out.status("running") as status:
+                pipeline_run.run(
+                    spark, output, url, lambda line: status.update(escape(line)), refresh=refresh
+                )
+        except pipeline_run.ViolationError as error:
+            out.print(f"[red]expectation violated[/]: {escape(str(error))}")
+            out.print(
+                "if a failover has undone rows that the tables have, make them again with"
+                " --refresh, of the history that the database still has"
+            )
+            sys.exit(_VIOLATED)
+    out.print(f"the tables in {output / 'tables'} are as the database has counted")

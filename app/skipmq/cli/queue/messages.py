@@ -9,10 +9,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from skipmq.cli.completion import queue_argument
-from skipmq.cli.output import cell, err, out, printing_json
-from skipmq.cli.plain import plain
-from skipmq.cli.source import act, open_source
+from skipmq.cli.output import cell, err, out, plain, printing_json
+from skipmq.cli.source import act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
 from skipmq.telemetry.terminal import visible

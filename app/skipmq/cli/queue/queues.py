@@ -1,5 +1,7 @@
 """The commands that manage queues."""
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -7,18 +9,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli import place
-from skipmq.cli.completion import queue_argument
-from skipmq.cli.consent import ask, described, yes_option
-from skipmq.cli.output import printing_json
-from skipmq.cli.plain import plain
-from skipmq.cli.queue.attributes import checked
+from skipmq.cli.output import ask, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import count, duration, statistics
-from skipmq.cli.source import act, open_source
+from skipmq.cli.source import Source, act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
-from skipmq.protocol import limits
-from skipmq.protocol.queue_attributes import OURS
+from skipmq.protocol import limits, names
+from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, Attribute
 from skipmq.telemetry.terminal import visible
 
+_FIFO_QUEUE = "FifoQueue"
+_CHECKED_BY_NODE = DOCUMENTS | {"KmsMasterKeyId"}
+_COUNTS = (
+    *("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"),
+    "ApproximateNumberOfMessagesDelayed",
+)
 _NO_QUEUES = "no queues yet: `skipmq queue create NAME`"
 _LISTED = ("queue", "visible", "in_flight", "delayed", "oldest")
 _COLUMNS = (
@@ -91,7 +95,7 @@ def queue_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     is_fifo = name.endswith(".fifo")
     if is_fifo:
         attributes.setdefault("FifoQueue", "true")
-    checked(attributes, is_fifo=is_fifo)
+    _check(attributes, is_fifo=is_fifo)
     act("CreateQueue", create=True, QueueName=name, Attributes=attributes)
     return {"queue": name}, f"created queue {name}"
 
@@ -126,7 +130,7 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
 
     An empty value removes a policy or a schema.
     """  # noqa: D301 - click reads the character \b.
-    checked(attributes, is_fifo=name.endswith(".fifo"))
+    _check(attributes, is_fifo=name.endswith(".fifo"))
     act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     return {"queue": name, "set": attributes}, f"changed {', '.join(attributes)} of queue {name}"
 
@@ -183,3 +187,45 @@ def queue_delete(name: str, *, yes: bool) -> tuple[Any, Any]:
             ask(f"Delete the queue {described(node, name)} and all its messages?")
         node.act("DeleteQueue", QueueUrl=name)
     return {"deleted": name}, f"deleted queue {name}"
+
+
+def _check(attributes: Mapping[str, str], *, is_fifo: bool) -> None:
+    """Raise click.ClickException for an unknown attribute, or a value out of its range."""
+    for name, value in attributes.items():
+        if name == _FIFO_QUEUE:
+            continue
+        attribute = ATTRIBUTES.get(name)
+        if attribute is None:
+            raise click.ClickException(_unknown(name))
+        if attribute.allowed.fifo and not is_fifo:
+            raise click.ClickException(f"{name} is for FIFO queues, whose names end in .fifo")
+        if name not in _CHECKED_BY_NODE and attribute.stored(value) is None:
+            raise click.ClickException(f"{name} is {_range(attribute)}, not {value!r}")
+
+
+def _unknown(name: str) -> str:
+    by_lower = {each.lower(): each for each in (*ATTRIBUTES, _FIFO_QUEUE)}
+    if close := get_close_matches(name.lower(), by_lower, n=1):
+        return f"no attribute is named {name}: did you mean {by_lower[close[0]]}?"
+    return f"no attribute is named {name}: {', '.join(sorted(by_lower.values()))}"
+
+
+def _range(attribute: Attribute) -> str:
+    allowed = attribute.allowed
+    if attribute.type is int:
+        return f"a whole number from {allowed.minimum} to {allowed.maximum}"
+    choices = ("true", "false") if attribute.type is bool else allowed.choices
+    return " or ".join((", ".join(choices[:-1]), choices[-1]))
+
+
+def described(node: Source, queue: str) -> str:
+    """Return the name of a queue with its region and number of messages.
+
+    Raises as `node.act` does.
+    """
+    shown = node.act("GetQueueAttributes", QueueUrl=queue, AttributeNames=["QueueArn", *_COUNTS])
+    attributes = shown["Attributes"]
+    number = sum(int(attributes[each]) for each in _COUNTS)
+    named = names.parse(attributes["QueueArn"])
+    messages = "1 message" if number == 1 else f"{number:,} messages"
+    return f"{named.name} ({named.region}, {messages})"

@@ -6,12 +6,10 @@ from typing import Any
 import click
 from rich.console import Group
 
-from skipmq.cli.completion import queue_argument
-from skipmq.cli.output import cell, err, printing_json
-from skipmq.cli.plain import plain
+from skipmq.cli.output import cell, err, plain, printing_json
 from skipmq.cli.queue.messages import peeked
 from skipmq.cli.queue.stats import duration
-from skipmq.cli.source import act, open_source
+from skipmq.cli.source import act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
 

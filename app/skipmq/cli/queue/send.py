@@ -11,10 +11,8 @@ import click
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from skipmq.cli.completion import queue_argument
-from skipmq.cli.output import err
-from skipmq.cli.plain import plain
-from skipmq.cli.source import Source, open_source
+from skipmq.cli.output import err, plain
+from skipmq.cli.source import Source, open_source, queue_argument
 from skipmq.protocol import limits
 from skipmq.telemetry.terminal import visible
 

@@ -15,10 +15,9 @@ from rich.text import Text
 
 from skipmq.broker.statistics import Order, QueueMinute, QueueStatistics
 from skipmq.cli import place
-from skipmq.cli.completion import queue_names
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.cli.source import Source, open_source
+from skipmq.cli.source import Source, open_source, queue_names
 from skipmq.cli.tables import Column, table
 
 _MINUTES = 60

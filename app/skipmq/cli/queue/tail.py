@@ -9,9 +9,8 @@ from typing import Any
 import click
 from rich.text import Text
 
-from skipmq.cli.completion import queue_argument
 from skipmq.cli.output import out
-from skipmq.cli.source import Source, open_source
+from skipmq.cli.source import Source, open_source, queue_argument
 from skipmq.protocol import errors
 from skipmq.protocol.limits import PEEKED
 from skipmq.telemetry.terminal import visible

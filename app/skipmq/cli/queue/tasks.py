@@ -9,11 +9,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq.actions.sqs import moves
-from skipmq.cli.completion import queue_argument, queue_names
-from skipmq.cli.consent import ask, described, yes_option
-from skipmq.cli.output import cell, err, printing_json, shown_time
-from skipmq.cli.plain import plain
-from skipmq.cli.source import Source, open_source
+from skipmq.cli.output import ask, cell, err, plain, printing_json, shown_time, yes_option
+from skipmq.cli.queue.queues import described
+from skipmq.cli.source import Source, open_source, queue_argument, queue_names
 from skipmq.protocol import limits
 from skipmq.telemetry.terminal import visible
 

@@ -44,6 +44,9 @@ _SECTIONS = {
     "storage": ("type",),
     "elasticmq": ("debug",),
 }
+# Sections of the libraries that ElasticMQ runs on.
+_OF_JVM = {"akka", "pekko", "spray", "java", "logback", "kamon"}
+_CREATE = "create queues before they are used"
 _STORED = "messages and queues are in PostgreSQL, and outlive restarts; nothing is to be set"
 _ENABLED: dict[str, str] = {
     "messages-storage": f"{_STORED}. Messages in its file are not read: let consumers drain them",
@@ -76,11 +79,7 @@ class _Reading:
     # What is not a queue.
 
     def _settings(self, values: Mapping[str, Any]) -> dict[str, str | int]:
-        known = {*_SECTIONS, "queues", "generate-node-address"}
-        for key in values:
-            # Others are of the JVM, or are substituted somewhere.
-            if key not in known and get_close_matches(key, known, n=1):
-                self._unknown((key,), known, "a setting of ElasticMQ")
+        self._check_sections(values)
         sections = {name: self._section(values, name) for name in _SECTIONS}
         for name, section in sections.items():
             for key in section:
@@ -97,6 +96,18 @@ class _Reading:
         url = self._public_url(sections["node-address"])
         return settings | ({"public_url": url} if url else {})
 
+    def _check_sections(self, values: Mapping[str, Any]) -> None:
+        known = {*_SECTIONS, "queues", "generate-node-address", "auto-create-queues"}
+        substituted = self.document.substituted
+        for key in values:
+            if key in known | _OF_JVM | (substituted or set()):
+                continue
+            # A file that this one includes may substitute the key.
+            if substituted is not None or get_close_matches(key, known, n=1):
+                self._unknown((key,), known, "a setting of ElasticMQ")
+        if "auto-create-queues" in values:
+            self._differ(("auto-create-queues",), _CREATE)
+
     def _rest(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
         sqs = sections["rest-sqs"]
         if not _is_on(sqs.get("enabled", True)):
@@ -111,7 +122,7 @@ class _Reading:
                 "the limits are always those of SQS: 10 entries in a batch, 1 MiB in a request",
             )
         if "auto-create-queues" in sqs:
-            self._differ(("rest-sqs", "auto-create-queues"), "create queues before they are used")
+            self._differ(("rest-sqs", "auto-create-queues"), _CREATE)
         if str(sqs.get("bind-hostname", "localhost")) not in {"localhost", "127.0.0.1"}:
             self._differ(
                 ("rest-sqs", "bind-hostname"),

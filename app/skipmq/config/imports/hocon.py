@@ -16,6 +16,7 @@ from skipmq.config.imports.found import Difference, UnreadableError
 _CLASSPATH = re.compile(r"(?m)^[ \t]*include[ \t]+(?:required\()?classpath\(\"([^\"\n]*)\"\)\)?")
 # ElasticMQ's own defaults, which its documentation includes.
 _DEFAULTS = {"application.conf", "reference.conf"}
+_INCLUDE = re.compile(r"(?m)^[ \t]*include\b")
 _SUBSTITUTION = re.compile(r"\$\{\??([^}]*)\}")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ON, _OFF = {"true", "yes", "on"}, {"false", "no", "off"}
@@ -28,6 +29,8 @@ class Document:
     file: Path
     values: Mapping[str, Any]
     differences: list[Difference] = field(default_factory=list)
+    # What `${…}` names in it, of which the parser leaves nothing; None where it includes others.
+    substituted: set[str] | None = None
 
 
 def read(file: Path) -> Document:
@@ -56,6 +59,8 @@ def read(file: Path) -> Document:
     if not isinstance(values, dict):
         raise UnreadableError(f"{file}: write keys and values, not a list")
     document.values = values
+    if not _INCLUDE.search(text):
+        document.substituted = {name.partition(".")[0] for name in _SUBSTITUTION.findall(text)}
     return document
 
 

@@ -13,6 +13,7 @@ _ACTIONS = (
     "ListQueueTags",
     "PeekMessages",
     "PurgeQueue",
+    "ReleaseMessages",
     "SendMessage",
     "SetQueueAttributes",
     "StartMessageMoveTask",

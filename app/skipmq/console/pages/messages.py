@@ -23,11 +23,18 @@ STATES = ("visible", "in-flight", "delayed")
 SIZES = (20, 50, 100)
 # The attribute that a consumer leaves with a message that it could not process.
 FAILURE = "FailureReason"
-_TRANSFERS = {"copy": "CopyMessages", "move": "MoveMessages", "delete": "DeletePickedMessages"}
+_TRANSFERS = {
+    "copy": "CopyMessages",
+    "move": "MoveMessages",
+    "delete": "DeletePickedMessages",
+    "release": "ReleaseMessages",
+}
 _OUTCOMES = {
     "copied": "{} copied",
     "moved": "{} moved",
     "deleted": "{} deleted",
+    "released": "{} made visible",
+    "not-in-flight": "{} not in flight",
     "missing": "{} no longer in the queue",
     "in-flight": "{} skipped because they are in flight",
     "no-source": "{} skipped because they have no source queue",
@@ -169,19 +176,23 @@ def transfer(name: str, how: str, target: str, references: Sequence[str]) -> str
         raise errors.InvalidParameterValueException("Select messages first.")
     if how == "redrive":
         target, outcomes = "", _redrive(name, references)
-    elif how == "delete":
-        target, outcomes = "", _act("delete", name, None, references)
+    elif how in {"delete", "release"}:
+        target, outcomes = "", _act(how, name, None, references)
     elif not target:
         raise errors.InvalidParameterValueException("Specify the destination queue.")
     else:
         outcomes = _act("move" if how == "move" else "copy", name, target, references)
-    parts = [
+    back = " back to their source queues" if how == "redrive" and "moved" in outcomes else ""
+    return f"{f'To {target}: ' if target else ''}{outcomes_of(outcomes)}{back}."
+
+
+def outcomes_of(outcomes: Sequence[str]) -> str:
+    """Return how many messages have each outcome, in words."""
+    return ", ".join(
         text.format(f"{outcomes.count(outcome):,}")
         for outcome, text in _OUTCOMES.items()
         if outcome in outcomes
-    ]
-    back = " back to their source queues" if how == "redrive" and "moved" in outcomes else ""
-    return f"{f'To {target}: ' if target else ''}{', '.join(parts)}{back}."
+    )
 
 
 def _act(how: str, name: str, target: str | None, references: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ knows nothing of these targets.
 import asyncio
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -29,6 +30,7 @@ _TIMES, _FAULTS = 1_000_000, 1_000
 # Of requests by which a test looks at queues: no fault is meant for them.
 _LOOK = "x-skipmq-test"
 _ANY = "*"
+_MESSAGE_ID = re.compile("<MessageId>([^<]+)<")
 _RECEIPT = re.compile("<ReceiptHandle>([^<]+)<")
 _JSON = [("content-type", "application/x-amz-json-1.0")]
 _ERRORS = {
@@ -54,6 +56,10 @@ class InjectFault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     IsDone: bool = False
 
 
+class ListUnmetFaults(msgspec.Struct, forbid_unknown_fields=True):
+    """The faults of the caller's account that no request has met, for people."""
+
+
 class MoveClock(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """By how many seconds the database's clock is moved on."""
 
@@ -76,6 +82,19 @@ class Reset(msgspec.Struct, forbid_unknown_fields=True):
     """The caller's account is emptied, the clock put back; faults of the account end."""
 
 
+@dataclass(slots=True)
+class Fault:
+    """A fault, and how many requests it is still for."""
+
+    given: InjectFault
+    left: int
+
+    @property
+    def is_met(self) -> bool:
+        """Whether a request has met it."""
+        return self.left < self.given.Times
+
+
 class ControlledBroker(Broker):
     """The broker of a temporary server that tests control; for one loop."""
 
@@ -83,7 +102,7 @@ class ControlledBroker(Broker):
         super().__init__(node)
         self._database = Ephemeral(owner_url, node.database, node.settings.connections)
         # By account, in the order in which they were asked for.
-        self._faults: dict[str, list[InjectFault]] = {}
+        self._faults: dict[str, list[Fault]] = {}
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request, or what a fault makes of it."""
@@ -94,17 +113,18 @@ class ControlledBroker(Broker):
         fault = None if is_spared else self._fault_for(request)
         if fault is None:
             return await super().answer(request)
-        if fault.Kind == "fail":
-            return codec.encode_error(request, _ERRORS[fault.Code]())
-        if fault.Kind == "slow":
-            await asyncio.sleep(fault.Seconds)
-        elif fault.Kind == "drop" and not fault.IsDone:
+        given = fault.given
+        if given.Kind == "fail":
+            return codec.encode_error(request, _ERRORS[given.Code]())
+        if given.Kind == "slow":
+            await asyncio.sleep(given.Seconds)
+        elif given.Kind == "drop" and not given.IsDone:
             raise ConnectionDropped
         response = await super().answer(request)
-        if fault.Kind == "drop":
+        if given.Kind == "drop":
             raise ConnectionDropped
-        if fault.Kind == "duplicate" and not await self._show_again(request, response):
-            fault.Times += 1  # There was no message.
+        if given.Kind == "duplicate" and not await self._duplicate(request, response):
+            fault.left += 1  # There was no message.
         return response
 
     async def _control(self, request: Request, name: str) -> Response:
@@ -122,6 +142,10 @@ class ControlledBroker(Broker):
         account = self._identity(request).account
         if name == "InjectFault":
             self._add(msgspec.json.decode(request.body, type=InjectFault), account)
+        elif name == "ListUnmetFaults":
+            msgspec.json.decode(request.body, type=ListUnmetFaults)
+            faults = [each.given for each in self._faults.get(account, []) if not each.is_met]
+            return {"Faults": [f"{each.Kind} of {each.Action}" for each in faults]}
         elif name == "MoveClock":
             seconds = msgspec.json.decode(request.body, type=MoveClock).Seconds
             if seconds < 0:
@@ -187,19 +211,19 @@ class ControlledBroker(Broker):
                 raise errors.InvalidParameterValueException(
                     f"{name} is {value:g}, and must be between {least} and {most:.0f}."
                 )
-        faults = [each for each in self._faults.get(account, []) if each.Times > 0]
+        faults = [each for each in self._faults.get(account, []) if each.left > 0]
         if len(faults) >= _FAULTS:
             raise errors.InvalidParameterValueException(
                 f"This account has {_FAULTS} faults that no request has met: end them (Reset)."
             )
-        self._faults[account] = [*faults, fault]
+        self._faults[account] = [*faults, Fault(fault, fault.Times)]
 
     def _identity(self, request: Request) -> Identity:
         authorization = request.headers.get("authorization")
         settings = self.node.settings
         return auth.identify(authorization, request.query, settings.region, settings.account)
 
-    def _fault_for(self, request: Request) -> InjectFault | None:
+    def _fault_for(self, request: Request) -> Fault | None:
         """Return the first fault for a request, and count it."""
         faults = self._faults.get(self._identity(request).account, [])
         try:
@@ -207,27 +231,38 @@ class ControlledBroker(Broker):
         except errors.SqsError:
             return None
         for fault in faults:
-            if fault.Times > 0 and fault.Action in (action, _ANY):
-                fault.Times -= 1
+            if fault.left > 0 and fault.given.Action in (action, _ANY):
+                fault.left -= 1
                 return fault
         return None
 
-    async def _show_again(self, request: Request, response: Response) -> bool:
-        """Have the messages of an answer be visible at once; return whether there were any."""
+    async def _duplicate(self, request: Request, response: Response) -> bool:
+        """Have the messages of an answer be received again; return whether there were any.
+
+        Of a standard queue's there is another copy from now on. That of a FIFO queue, which has
+        none twice, is visible at once, as after its visibility timeout.
+        """
         if response.status != 200:  # noqa: PLR2004 - HTTP's.
             return False
         if request.is_json:
             found = msgspec.json.decode(response.body).get("Messages", [])
-            receipts = [message["ReceiptHandle"] for message in found]
+            received = [(message["MessageId"], message["ReceiptHandle"]) for message in found]
         else:
-            receipts = _RECEIPT.findall(response.body.decode())
-        received = codec.decode(request)
-        for receipt in receipts:
+            body = response.body.decode()
+            pairs = zip(_MESSAGE_ID.findall(body), _RECEIPT.findall(body), strict=True)
+            received = list(pairs)
+        url = codec.decode(request).parameters.QueueUrl
+        if not url.endswith(".fifo"):
+            name, account = url.rpartition("/")[2], self._identity(request).account
+            await self._database.copy_messages(account, name, [each for each, _ in received])
+            self.node.waiters.wake_all()
+            return bool(received)
+        for _, receipt in received:
             shown = requests.ChangeMessageVisibility(
-                QueueUrl=received.parameters.QueueUrl, ReceiptHandle=receipt, VisibilityTimeout=0
+                QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=0
             )
             call = Call("ChangeMessageVisibility", shown, request)
             call.identity, call.deadline = self._identity(request), self.node.deadline()
             with suppress(errors.SqsError):
                 await perform(self.node, call)
-        return bool(receipts)
+        return bool(received)

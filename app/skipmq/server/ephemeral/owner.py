@@ -5,9 +5,10 @@ use. Roles go by a moved clock only with a right that is granted here, and that 
 """
 
 import asyncio
+from collections.abc import Sequence
 
 from skipmq.database.partitions import Database
-from skipmq.database.statement import TEXT, Statement
+from skipmq.database.statement import TEXT, UUIDS, Statement
 from skipmq.server.ephemeral.snapshots import Snapshots
 
 _ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")
@@ -25,6 +26,30 @@ _PURGED = Statement("update skipmq.queue set purged_at = null where purged_at > 
 _COUNTED = Statement(
     "with held as (select skipmq.hold_job('fold_counts', true))"
     " update skipmq.cluster c set counted_to = least(c.counted_to, skipmq.clock()) from held"
+)
+# With the same message id, which says to a consumer that it has had the message.
+_COPY = Statement(
+    """
+with copied as (
+  insert into skipmq.message (
+    id, visible_at, sent_at, enqueued_at, first_received_at, queue_id, receive_count, receive_base,
+    arrival_count, shard, message_id, group_id, sender, trace_header, dead_letter_source,
+    attributes, body)
+  select
+    nextval('skipmq.message_id_seq'), skipmq.clock(), m.sent_at, m.enqueued_at, m.first_received_at,
+    m.queue_id, m.receive_count, m.receive_base, m.arrival_count, m.shard, m.message_id, m.group_id,
+    m.sender, m.trace_header, m.dead_letter_source, m.attributes, m.body
+  from skipmq.message m
+  join skipmq.queue q using (queue_id)
+  where q.account = $1 and q.name = $2 and m.message_id = any ($3) and m.visible_at > skipmq.clock()
+  returning queue_id)
+insert into skipmq.queue_delta (at, queue_id, change, event)
+select skipmq.clock(), c.queue_id, count(*), 'moved-in' from copied c group by c.queue_id
+""",
+    TEXT,
+    TEXT,
+    UUIDS,
+    repeatable=False,
 )
 _PAUSE = 0.001
 
@@ -77,6 +102,10 @@ class Ephemeral:
         """Return what the sessions of the node go by."""
         asked = (self._node.rows(_OFFSET) for _ in range(self._connections))
         return {offset for ((offset,),) in await asyncio.gather(*asked)}
+
+    async def copy_messages(self, account: str, name: str, message_ids: Sequence[str]) -> None:
+        """Have messages in flight in a standard queue be there once more, and visible."""
+        await self._owner.rows(_COPY, (account, name, list(message_ids)))
 
     async def delete_queues(self, account: str) -> None:
         """Delete all queues of an account."""

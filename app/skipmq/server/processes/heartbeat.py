@@ -4,7 +4,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from skipmq.broker.workers import Workers
+from skipmq.broker import workers
+from skipmq.broker.node import Node
 from skipmq.telemetry.metrics import HISTOGRAMS, Snapshot
 
 INTERVAL = 5.0
@@ -18,11 +19,11 @@ class Heartbeat:
 
     def __init__(
         self,
-        workers: Workers,
+        node: Node,
         snapshot: Callable[[], Snapshot],
         connections: Callable[[], int | None],
     ) -> None:
-        self._workers, self._snapshot, self._connections = workers, snapshot, connections
+        self._node, self._snapshot, self._connections = node, snapshot, connections
         self._snapshots: deque[Snapshot] = deque(maxlen=_BEATS + 1)
         # The largest lag of the loop at each beat.
         self._lags: deque[float] = deque(maxlen=_BEATS)
@@ -32,7 +33,7 @@ class Heartbeat:
         loop = asyncio.get_running_loop()
         while True:
             self._snapshots.append(self._snapshot())
-            await self._workers.beat(self._figures())
+            await workers.beat(self._node.database, self._node.process, self._figures())
             due = loop.time() + INTERVAL
             await asyncio.sleep(INTERVAL)
             self._lags.append(loop.time() - due)

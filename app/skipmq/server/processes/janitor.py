@@ -13,11 +13,13 @@ from functools import partial
 from math import nan
 from time import monotonic
 
-from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, Upkeep, jobs
+from skipmq.broker import upkeep
+from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.errors import DatabaseError
 from skipmq.database.partitions import Database
+from skipmq.database.pool import Pool
 from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
@@ -61,11 +63,9 @@ class Janitors:
             group.create_task(listen_for_tasks(self._database, self._wake))
             async for pool in self._database.partitions():
                 is_alone = pool is self._database
-                janitor = Janitor(Upkeep(pool), self._settings, self._observer, shows=is_alone)
+                janitor = Janitor(pool, self._settings, self._observer, shows=is_alone)
                 if not is_alone and not self._janitors:
-                    shows = Janitor(
-                        Upkeep(self._database), self._settings, self._observer, works=False
-                    )
+                    shows = Janitor(self._database, self._settings, self._observer, works=False)
                     group.create_task(shows.run())
                     look = every(
                         *(_GROWTH_INTERVAL, self._database.look_for_partitions),
@@ -96,7 +96,7 @@ class Janitor:
 
     def __init__(  # noqa: PLR0913 - all but the first two have defaults.
         self,
-        upkeep: Upkeep,
+        database: Pool,
         settings: Settings,
         observer: Observer | None = None,
         named_after: float = NAMED_AFTER,
@@ -104,11 +104,12 @@ class Janitor:
         works: bool = True,
         shows: bool = True,
     ) -> None:
-        self._upkeep = upkeep
+        self._database = database
         self._named_after = named_after
         self._observer = observer or NoObserver()
         self._tasks_changed = Wakeup()
         self._shown: set[str] = set()
+        self._remedies: set[str | None] = set()
         self._tasks = (self._jobs(settings) if works else []) + (
             self._gauges(settings) if shows else []
         )
@@ -145,13 +146,28 @@ class Janitor:
             task.due = monotonic() + (0 if done >= task.limit else task.interval)
         return max(0.0, min(task.due for task in self._tasks) - monotonic())
 
+    async def end_long_snapshots(self, limit: float) -> int:
+        """End readers of old snapshots; log each remedy once where the right to is missing."""
+        try:
+            ended = await upkeep.end_long_snapshots(self._database, limit)
+        except errors.InsufficientPrivilege as error:
+            if error.remedy not in self._remedies:
+                self._remedies.add(error.remedy)
+                log.warning(
+                    "readers may hold up the database", reason=error.reason, remedy=error.remedy
+                )
+            return 0
+        for _ in range(ended):
+            self._observer.count("snapshots ended")
+        return ended
+
     def _jobs(self, settings: Settings) -> list[Task]:
         found = [
-            Task(job.name, job.interval, partial(self._upkeep.run, job), job.limit)
+            Task(job.name, job.interval, partial(upkeep.run, self._database, job), job.limit)
             for job in jobs(settings)
         ]
         if limit := settings.snapshot_limit:
-            end = partial(self._end_long_snapshots, limit)
+            end = partial(self.end_long_snapshots, limit)
             found.append(Task("end long snapshots", 5.0, end))
         return found
 
@@ -161,7 +177,9 @@ class Janitor:
             Task("show database", 15.0, self._show_database),
         ]
         if settings.archive:
-            count = partial(self._upkeep.count_unarchived_days, settings.history_retention)
+            count = partial(
+                upkeep.count_unarchived_days, self._database, settings.history_retention
+            )
             return [*found, self._gauge("unarchived days", 60.0, count)]
         self._observer.show("unarchived days", 0)
         return found
@@ -182,7 +200,7 @@ class Janitor:
 
     async def _oldest_snapshot(self) -> float:
         self._observer.forget("snapshot holder")
-        seconds, session = await self._upkeep.oldest_snapshot()
+        seconds, session = await upkeep.oldest_snapshot(self._database)
         # Each session is a series of its own, so skip those that end soon.
         named = (seconds, session) if seconds >= self._named_after else (0.0, "")
         self._observer.show("snapshot holder", named[0], (named[1],))
@@ -191,7 +209,11 @@ class Janitor:
     async def _show_database(self) -> int:
         try:
             # The schema of a newer release may return unknown statistics.
-            found = [each for each in await self._upkeep.database_statistics() if each[0] in GAUGES]
+            found = [
+                each
+                for each in await upkeep.database_statistics(self._database)
+                if each[0] in GAUGES
+            ]
         except (errors.SqsError, DatabaseError) as error:
             if not isinstance(error, errors.SqsError):
                 log.exception("cannot read the statistics of the database")
@@ -202,9 +224,3 @@ class Janitor:
         for name, label, value in found:
             self._observer.show(name, value, (label,) if label else ())
         return 0
-
-    async def _end_long_snapshots(self, limit: float) -> int:
-        ended = await self._upkeep.end_long_snapshots(limit)
-        for _ in range(ended):
-            self._observer.count("snapshots ended")
-        return ended

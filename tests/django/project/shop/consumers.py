@@ -16,7 +16,7 @@ SOON = Retry.backoff(0, most=0)
 
 @app.consumer(ORDERS, visibility=2, retry=SOON)
 def ship(body: dict[str, Any], context: Context) -> None:
-    with atomic(context):
+    with atomic(context, using=body.get("using")):
         receive = context.message.receive_count
         Shipment.objects.create(order=body["order"], receive=receive)
         if body.get("fails") or (body.get("fails_once") and receive == 1):

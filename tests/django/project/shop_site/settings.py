@@ -47,3 +47,6 @@ TEMPLATES = [
 DATABASES = SHOP["databases"]
 if "skipmq" in SHOP:
     SKIPMQ = SHOP["skipmq"]
+if "tasks" in SHOP:
+    INSTALLED_APPS += ["skipmq.django.tasks"]
+    TASKS = SHOP["tasks"]

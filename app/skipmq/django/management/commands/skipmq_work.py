@@ -11,6 +11,7 @@ from django.utils import autoreload
 
 from skipmq.client.errors import ClientError
 from skipmq.client.health import LOOPBACK
+from skipmq.client.outcomes import has_failed
 from skipmq.client.worker import UnfinishedError
 from skipmq.django import configuration, worker
 
@@ -63,7 +64,8 @@ class Command(BaseCommand):
         if not logging.getLogger("skipmq").hasHandlers():
             # Django's LOGGING has none but for Django itself, unless the project names more.
             logging.basicConfig(
-                level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+                level=logging.INFO if options["verbosity"] else logging.WARNING,
+                format="%(asctime)s %(levelname)s %(name)s: %(message)s",
             )
         try:
             app = worker.app(options["app"])
@@ -85,7 +87,7 @@ class Command(BaseCommand):
             os._exit(1)
         counts = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
         self._say(f"skipmq: stopped ({counts or 'no message'})")
-        if options["once"] and outcomes["retried"]:
+        if options["once"] and has_failed(outcomes):
             sys.exit(1)
 
     def _say(self, text: str) -> None:

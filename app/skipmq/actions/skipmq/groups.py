@@ -1,0 +1,105 @@
+"""Beyond SQS: the groups of FIFO queues, and the release of messages in flight."""
+
+import re
+from typing import Any
+
+from skipmq.actions import checks, paging
+from skipmq.actions.skipmq.consumers import user_of
+from skipmq.broker import groups
+from skipmq.broker.inspection import Reference
+from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
+from skipmq.protocol import errors, extensions, limits
+from skipmq.protocol.call import Call
+
+_PAGE = 50
+# Beyond that the messages that wait in a group are not counted.
+COUNTED = 1_000
+_MESSAGE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_PLACE = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}/-?[0-9]{1,19}")
+
+
+async def list_message_groups(
+    node: Node, call: Call[extensions.ListMessageGroups], queue: Queue
+) -> dict[str, Any]:
+    """List the groups of a FIFO queue in pages, those that stay in flight longest first."""
+    parameters = call.parameters
+    if not queue.fifo:
+        raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
+    limit = _PAGE if parameters.MaxResults is None else parameters.MaxResults
+    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
+    after = paging.after(call) or None
+    if after is not None and not _PLACE.fullmatch(after):
+        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    rows = await groups.listed(
+        node.database, queue, limit + 1, after, parameters.MessageGroupId, call.deadline
+    )
+    result: dict[str, Any] = {"Groups": [_shown(node, call, row) for row in rows[:limit]]}
+    if len(rows) > limit:
+        result["NextToken"] = paging.token(rows[limit - 1].place)
+    return result
+
+
+def _shown(node: Node, call: Call[Any], row: groups.GroupRow) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "MessageGroupId": row.group_id,
+        "State": row.state,
+        "MessageReference": str(Reference(row.id, row.message_id)),
+        "MessageId": row.message_id,
+        "SentTimestamp": row.sent_at // 1000,
+        "ApproximateReceiveCount": row.receives,
+        "MessagesInFlight": row.in_flight,
+        "MessagesBehind": row.behind,
+        "IsWholeCount": row.in_flight + row.behind < COUNTED,
+    }
+    times = {"InFlightSince": row.received_at, "VisibleTimestamp": row.until}
+    shown |= {name: at // 1000 for name, at in times.items() if at is not None}
+    if row.held is not None:
+        shown["InFlightSeconds"] = int(row.held)
+    if row.receiver is not None:
+        interface, caller, address = row.receiver.split("/", 2)
+        if interface == "sql":
+            address, _, application = address.partition("/")
+            shown |= {"Role": caller, "Application": application}
+        else:
+            user = user_of(node, caller, call.identity.region)
+            shown |= {"AccessKeyId": caller} if caller else {}
+            shown |= {"User": user} if user else {}
+        shown["ClientAddress"] = address
+    return shown
+
+
+async def release_messages(
+    node: Node, call: Call[extensions.ReleaseMessages], queue: Queue
+) -> dict[str, Any]:
+    """Make messages in flight visible now; those of a FIFO queue with all of their groups."""
+    parameters = call.parameters
+    references, names = parameters.MessageReferences or [], parameters.MessageGroupIds or []
+    if not 1 <= len(references) + len(names) <= limits.PICKED:
+        raise errors.InvalidParameterValueException(
+            f"There must be 1 to {limits.PICKED} messages and groups in the request."
+        )
+    if names and not queue.fifo:
+        raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
+    chosen = [_chosen(each) for each in references]
+    released = await groups.release(node.database, queue, chosen, names, call.deadline)
+    count = sum(messages for _, messages in released)
+    if count:
+        node.sent(queue, count)
+    what = [
+        *({"MessageReference": each} for each in references),
+        *({"MessageGroupId": each} for each in names),
+    ]
+    return {
+        "Released": count,
+        "Results": [
+            each | {"Outcome": outcome} for each, (outcome, _) in zip(what, released, strict=True)
+        ],
+    }
+
+
+def _chosen(text: str) -> tuple[int | None, str]:
+    """Return the number, if known, and the message ID that a reference or a message ID is."""
+    if _MESSAGE_ID.fullmatch(text):
+        return None, text
+    return checks.message_reference(text, "MessageReferences")

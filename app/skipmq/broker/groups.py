@@ -1,0 +1,90 @@
+"""Groups of FIFO queues, and the release of messages in flight."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from skipmq.broker.inspection import Reference
+from skipmq.broker.queues import Queue
+from skipmq.database.partitions import Database
+from skipmq.database.statement import (
+    BIGINT,
+    BIGINTS,
+    INTEGER,
+    TEXT,
+    TEXTS,
+    UUIDS,
+    Search,
+    Statement,
+    columns,
+)
+
+
+class GroupRow(NamedTuple):
+    """A group of a FIFO queue with its first message; times in microseconds since 1970.
+
+    `held` is the seconds since the receive.
+
+    `receiver` is `http/KEY/ADDRESS` or `sql/ROLE/ADDRESS/APPLICATION`, of the last receive.
+    """
+
+    place: str
+    group_id: str
+    id: int
+    message_id: str
+    sent_at: int
+    receives: int
+    state: str
+    in_flight: int
+    received_at: int | None
+    held: float | None
+    until: int | None
+    receiver: str | None
+    behind: int
+
+
+_LIST = Search(
+    f"select {columns(GroupRow, message_id='message_id::text')}"
+    " from skipmq.queue_groups($1, $2, $3, $4)",
+    BIGINT, INTEGER, TEXT, TEXT,
+)  # fmt: skip
+_RELEASE = Statement(
+    "select outcome, messages from skipmq.release_messages($1, $2, $3, $4) order by place",
+    BIGINT, BIGINTS, UUIDS, TEXTS,
+)  # fmt: skip
+
+
+async def listed(  # noqa: PLR0913, PLR0917 - the parameters of queue_groups.
+    database: Database,
+    queue: Queue,
+    limit: int,
+    after: str | None,
+    group: str | None,
+    deadline: float,
+) -> list[GroupRow]:
+    """Return up to `limit` groups after the place `after`, those in flight longest first.
+
+    Raises errors.QueueMoved when the queue was purged or deleted since it was looked up.
+    """
+    rows = await database.rows(
+        _LIST, (queue.id, limit, after, group), deadline=deadline, tenant=queue.id
+    )
+    return [GroupRow(*row) for row in rows]
+
+
+async def release(
+    database: Database,
+    queue: Queue,
+    messages: Sequence[tuple[int | None, str]] | Sequence[Reference],
+    groups: Sequence[str],
+    deadline: float,
+) -> list[tuple[str, int]]:
+    """Make messages in flight, and those of groups, visible now.
+
+    A message without a number is looked for among those in flight. Returns for each message, then
+    for each group, its outcome and how many messages it made visible. Raises errors.QueueMoved as
+    `listed` does.
+    """
+    ids, message_ids = [number for number, _ in messages], [each for _, each in messages]
+    parameters = (queue.id, ids, message_ids, [*groups])
+    rows = await database.rows(_RELEASE, parameters, deadline=deadline, tenant=queue.id)
+    return [(outcome, count) for outcome, count in rows]

@@ -1,0 +1,117 @@
+"""The commands `queue groups` and `queue release`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from rich.console import Group
+
+from skipmq.cli.output import cell, plain, printing_json, shown_time
+from skipmq.cli.queue.stats import duration
+from skipmq.cli.source import act, open_source, queue_argument
+from skipmq.cli.tables import Column, table
+from skipmq.protocol import limits
+
+_GROUPS = (
+    Column("group"),
+    Column("state"),
+    Column("first message", 3),
+    Column("received", 4, is_number=True),
+    Column("in flight", 2, is_number=True),
+    Column("for", 1, is_number=True),
+    Column("until (UTC)", 2),
+    Column("by", 1),
+    Column("waiting", is_number=True),
+)
+
+
+@click.command("groups")
+@queue_argument
+@click.option("--group", metavar="GROUP", help="Only the group of this ID.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="Maximum number of groups.",
+)
+@printing_json
+def queue_groups(name: str, group: str | None, limit: int) -> tuple[Any, Any]:
+    """Show the groups of the FIFO queue NAME, those that stay in flight longest first.
+
+    Each has its first message, by whom it is held, and how many messages wait behind it. `skipmq
+    queue release NAME --group GROUP` frees one.
+    """
+    groups: list[dict[str, Any]] = []
+    token = None
+    with open_source() as node:
+        while True:
+            page = node.act(
+                "ListMessageGroups",
+                QueueUrl=name,
+                MessageGroupId=group,
+                MaxResults=min(limit - len(groups), limits.PEEKED),
+                NextToken=token,
+            )
+            groups += page["Groups"]
+            token = page.get("NextToken")
+            if token is None or len(groups) >= limit:
+                break
+    result = {"groups": plain(groups), "more": token is not None}
+    if not groups:
+        return result, "no matching groups"
+    shown = table(_GROUPS, [_row(each) for each in groups])
+    return result, Group(shown, "there are more: --limit") if token is not None else shown
+
+
+def _row(each: Mapping[str, Any]) -> Sequence[str]:
+    held, until = each.get("InFlightSeconds"), each.get("VisibleTimestamp")
+    by = each.get("Role") or str(each.get("User") or "").rpartition(":user/")[2]
+    by = by or each.get("AccessKeyId") or ("unsigned" if held is not None else "")
+    waiting = f"{each['MessagesBehind']:,}"
+    return (
+        each["MessageGroupId"],
+        each["State"],
+        each["MessageId"],
+        cell(each["ApproximateReceiveCount"]),
+        cell(each["MessagesInFlight"] or None),
+        duration(held),
+        cell(shown_time(None if until is None else until / 1000)),
+        " ".join(part for part in (by, each.get("ClientAddress", "")) if part),
+        waiting if each["IsWholeCount"] else f"{waiting} or more",
+    )
+
+
+@click.command("release")
+@queue_argument
+@click.argument("messages", nargs=-1, metavar="[ID]...")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Free this FIFO group.")
+@printing_json
+def queue_release(name: str, messages: Sequence[str], groups: Sequence[str]) -> tuple[Any, Any]:
+    """Make messages in flight of the queue NAME visible now: those with the IDs, or of groups.
+
+    \b
+    Examples:
+      skipmq queue release orders 0e4d1f3a-6c1b-4a7e-9d53-1f2a3b4c5d6e
+      skipmq queue release mails.fifo --group customer-7
+
+    A message of a FIFO queue frees its whole group. The receiver may still be processing it: its
+    receipt handle is worth what it is after a visibility timeout.
+    """  # noqa: D301 - click reads the character \b.
+    if not messages and not groups:
+        raise click.UsageError("specify message IDs, or --group")
+    answer = act(
+        "ReleaseMessages",
+        QueueUrl=name,
+        MessageReferences=list(messages) or None,
+        MessageGroupIds=list(groups) or None,
+    )
+    others = [each for each in answer["Results"] if each["Outcome"] != "released"]
+    lines = [f"made {answer['Released']:,} of {name} visible"]
+    for each in others:
+        what = each.get("MessageReference") or f"group {each['MessageGroupId']}"
+        is_here = each["Outcome"] == "not-in-flight"
+        lines.append(f"{what}: {'not in flight' if is_here else 'not found in flight'}")
+    if others and not answer["Released"]:
+        raise click.ClickException("; ".join(lines[1:]))
+    return plain(answer), "\n".join(lines)

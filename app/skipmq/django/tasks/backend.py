@@ -1,0 +1,156 @@
+"""The backend: a task is a message sent in the caller's transaction, and its result a row."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+from django.core import checks
+from django.db import transaction
+from django.utils import timezone
+from django.utils.module_loading import import_string
+
+from skipmq import Queue
+from skipmq.django import configuration
+from skipmq.django.tasks.framework import (
+    BaseTaskBackend,
+    InvalidTask,
+    Task,
+    TaskError,
+    TaskResult,
+    TaskResultDoesNotExist,
+    TaskResultStatus,
+    task_backends,
+    task_enqueued,
+)
+from skipmq.django.tasks.models import TaskRun
+
+# With their defaults; what they mean stands in the guide.
+OPTIONS = {"ATTEMPTS": 1, "ATOMIC": False, "CONCURRENCY": 4, "KEEP_DAYS": 14}
+# A message waits for so long, in seconds; one that is for later is hidden again until its time.
+_MAX_DELAY = 900
+# In seconds: a message is there for a queue's retention period, four days unless it is changed.
+_MAX_AHEAD = 3 * 86_400
+
+
+class SkipMQBackend(BaseTaskBackend):
+    """Enqueues tasks in the caller's transaction; `manage.py skipmq_work` runs them."""
+
+    supports_async_task = supports_defer = supports_get_result = True
+    # A queue of its own, with workers of its own, is what others wait behind no longer.
+    supports_priority = False
+
+    def __init__(self, alias: str, params: Mapping[str, Any]) -> None:
+        super().__init__(alias, params)
+        given = {**OPTIONS, **self.options}
+        self.attempts, self.concurrency = given["ATTEMPTS"], given["CONCURRENCY"]
+        self.is_atomic, self.keep_days = given["ATOMIC"], given["KEEP_DAYS"]
+
+    def problems(self) -> Sequence[Any]:
+        """Return what is wrong with the backend's entry of TASKS, for Django's system checks."""
+        place = f"TASKS[{self.alias!r}]"
+        found = [
+            (f"{place} has the unknown option {name!r}.", f"Known are {', '.join(OPTIONS)}.")
+            for name in self.options
+            if name not in OPTIONS
+        ]
+        found += [
+            (f"{place} has {name} {value!r}.", "It is a number from 1 on.")
+            for name, value in self.options.items()
+            if name in OPTIONS and name != "ATOMIC" and (type(value) is not int or value < 1)
+        ]
+        if not self.queues:
+            text = f"{place} has no QUEUES, by which workers know what to receive from."
+            found.append((text, "Name each queue of its tasks."))
+        found += [
+            (
+                f"{place} has the FIFO queue {name!r}.",
+                "Tasks have no groups: name a standard queue.",
+            )
+            for name in self.queues
+            if name.endswith(".fifo")
+        ]
+        return [checks.Error(text, hint=hint, id="skipmq.E003") for text, hint in found]
+
+    def validate_task(self, task: Task) -> None:
+        """Raise InvalidTask for what cannot be run, or not at its time."""
+        super().validate_task(task)
+        if seconds_until(task.run_after) > _MAX_AHEAD:
+            raise InvalidTask("run_after is at most three days ahead: a message is no calendar.")
+
+    def enqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
+        """Send the task's message in the transaction of the broker's database that is open."""
+        self.validate_task(task)
+        result = TaskResult(
+            task=task,
+            id=uuid4().hex,
+            status=TaskResultStatus.READY,
+            enqueued_at=timezone.now(),
+            started_at=None,
+            finished_at=None,
+            last_attempted_at=None,
+            args=args,
+            kwargs=kwargs,
+            backend=self.alias,
+            errors=[],
+            worker_ids=[],
+        )
+        database = configuration.database()
+        with transaction.atomic(using=database):
+            TaskRun.objects.using(database).create(
+                id=result.id,
+                task=task.module_path,
+                backend=self.alias,
+                queue_name=task.queue_name,
+                args=result.args,
+                kwargs=result.kwargs,
+                run_after=task.run_after,
+                enqueued_at=result.enqueued_at,
+            )
+            body = {"id": result.id, "task": task.module_path, "backend": self.alias}
+            body |= {"args": result.args, "kwargs": result.kwargs}
+            delay = min(seconds_until(task.run_after), _MAX_DELAY)
+            Queue(task.queue_name, dict).send(body, using=database, delay=delay or None)
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> TaskResult:
+        """Return what is known of a task; raise TaskResultDoesNotExist."""
+        run = TaskRun.objects.using(configuration.database()).filter(pk=result_id).first()
+        if run is None:
+            raise TaskResultDoesNotExist(result_id)
+        return result_of(run)
+
+
+def check(**_: Any) -> Sequence[Any]:
+    """Return what is wrong with TASKS: django-tasks looks only where its app is installed."""
+    own = (each for each in task_backends.all() if isinstance(each, SkipMQBackend))
+    return [problem for each in own for problem in each.problems()]
+
+
+def result_of(run: TaskRun) -> TaskResult:
+    """Return a row as Django has results; raise ImportError where its task is no longer there."""
+    task = import_string(run.task)
+    result = TaskResult(
+        # Not by `using`, which validates: what was enqueued is.
+        task=replace(task, queue_name=run.queue_name, backend=run.backend),
+        id=run.id,
+        status=TaskResultStatus(run.status),
+        enqueued_at=run.enqueued_at,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        last_attempted_at=run.last_attempted_at,
+        args=run.args,
+        kwargs=run.kwargs,
+        backend=run.backend,
+        errors=[TaskError(**each) for each in run.errors],
+        worker_ids=run.worker_ids,
+    )
+    object.__setattr__(result, "_return_value", run.return_value)
+    return result
+
+
+def seconds_until(time: Any) -> int:
+    """Return the seconds until a time; 0 for none, and for one that is over."""
+    return 0 if time is None else max(math.ceil((time - timezone.now()).total_seconds()), 0)

@@ -1,0 +1,78 @@
+"""Groups of FIFO queues, and the release of messages in flight."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from support.http import eventually
+
+Ask = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def fifo(sqs: Any, name: str) -> str:
+    attributes = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    made = sqs.create_queue(QueueName=f"{name}.fifo", Attributes=attributes)
+    return str(made["QueueUrl"])
+
+
+def test_released_group_reaches_a_waiting_receiver(sqs: Any, fifo: str, ask: Ask) -> None:
+    for n in range(3):
+        sqs.send_message(QueueUrl=fifo, MessageBody=str(n), MessageGroupId="g")
+    received = sqs.receive_message(
+        QueueUrl=fifo, MaxNumberOfMessages=2, VisibilityTimeout=600, WaitTimeSeconds=1
+    )["Messages"]
+    (group,) = ask("ListMessageGroups", QueueUrl=fifo)["Groups"]
+    assert (group["MessageGroupId"], group["State"]) == ("g", "in-flight")
+    assert (group["MessagesInFlight"], group["MessagesBehind"]) == (2, 1)
+    assert group["MessageId"] == received[0]["MessageId"]
+    assert 599_000 <= group["VisibleTimestamp"] - group["InFlightSince"] <= 601_000
+    assert group["ClientAddress"] in {"127.0.0.1", "::1"}
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(
+            sqs.receive_message, QueueUrl=fifo, MaxNumberOfMessages=10, WaitTimeSeconds=20
+        )
+        eventually(lambda: ask("ListConsumers", QueueUrl=fifo)["WaitingReceivers"] == 1)
+        answer = ask("ReleaseMessages", QueueUrl=fifo, MessageGroupIds=["g", "h"])
+        messages = waiting.result(15)["Messages"]
+
+    assert answer == {
+        "Released": 2,
+        "Results": [
+            {"MessageGroupId": "g", "Outcome": "released"},
+            {"MessageGroupId": "h", "Outcome": "missing"},
+        ],
+    }
+    assert [each["Body"] for each in messages] == ["0", "1", "2"]
+    with pytest.raises(ClientError) as caught:
+        sqs.delete_message(QueueUrl=fifo, ReceiptHandle=received[0]["ReceiptHandle"])
+    assert "expired" in str(caught.value)
+
+
+def test_message_is_released_by_its_id(sqs: Any, queue: str, ask: Ask) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="a")
+    (received,) = sqs.receive_message(QueueUrl=queue, VisibilityTimeout=600)["Messages"]
+
+    released = ask("ReleaseMessages", QueueUrl=queue, MessageReferences=[received["MessageId"]])
+
+    assert released["Released"] == 1
+    (again,) = sqs.receive_message(
+        QueueUrl=queue, AttributeNames=["ApproximateReceiveCount"], WaitTimeSeconds=5
+    )["Messages"]
+    assert again["Attributes"] == {"ApproximateReceiveCount": "2"}
+
+
+def test_pages_of_groups(sqs: Any, fifo: str, ask: Ask) -> None:
+    for n in range(5):
+        sqs.send_message(QueueUrl=fifo, MessageBody=str(n), MessageGroupId=f"g{n}")
+
+    first = ask("ListMessageGroups", QueueUrl=fifo, MaxResults=3)
+    second = ask("ListMessageGroups", QueueUrl=fifo, NextToken=first["NextToken"])
+
+    found = [each["MessageGroupId"] for page in (first, second) for each in page["Groups"]]
+    assert sorted(found) == [f"g{n}" for n in range(5)]
+    assert "NextToken" not in second

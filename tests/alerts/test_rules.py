@@ -88,6 +88,9 @@ def test_trouble_of_the_overview_has_the_words_and_the_place_of_its_alert(name: 
         r" (of|to) {{ \$labels.cluster }}", "", summary.removesuffix(": {{ $labels.session }}")
     )
     words = words.replace("{{ $labels.queue }}", "{queue}")
+    words = words.replace("{{ $labels.caller }}", "{reason}").replace(
+        "{{ $labels.error }}", "{error}"
+    )
     words = words.replace("{{ $labels.relation }}", "{reason}").replace(
         "{{ $value }}", "{messages}"
     )

@@ -165,6 +165,15 @@ def test_messages_about_to_expire_are_trouble_and_those_that_did_are_counted(
     assert expired["dead_letter_queue"] is None
 
 
+def test_paused_queue_is_trouble_with_who(owner: Connection, orders: Queue) -> None:
+    attributes = '{"Paused": "true", "PausedBy": "anna"}'
+    owner.execute("select skipmq.set_queue_attributes(%s, %s)", (orders.id, attributes))
+
+    (found,) = troubles(owner)
+
+    assert (found["trouble"], found["queue"], found["reason"]) == ("paused", "orders", "anna")
+
+
 def test_task_that_failed_is_trouble_until_another_begins(owner: Connection, orders: Queue) -> None:
     del orders
     arn = "arn:aws:sqs:us-east-1:000000000000:orders"

@@ -74,6 +74,10 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     minutes: list[QueueMinute] | None = None
     # What is wrong, as in the overview; read for one account and region only.
     trouble: str | None = None
+    paused: bool | None = None
+    # By whom, and for how many seconds.
+    paused_by: str | None = None
+    paused_for: int | float | None = msgspec.field(default=None, name="PausedSeconds")
     account: str | None = None
     region: str | None = None
     id: int | None = None

@@ -88,7 +88,7 @@ class LocalNode:
         # No task polls it: the loop runs during calls only.
         await self.node.monitor.check()
         result: dict[str, Any] = msgspec.to_builtins(await perform(self.node, call) or {})
-        return result
+        return result if call.removed is None else result | {"Removed": call.removed}
 
     def name_place(self, account: str, region: str) -> None:
         """Read statistics of an account and a region from now on; an empty text is every one."""

@@ -66,6 +66,8 @@ class Visit:
         self.mask.check_filter(parameters)
         call = self._call(action, parameters)
         result: dict[str, Any] = msgspec.to_builtins(self.run(self.broker.act(call)) or {})
+        if call.removed is not None:
+            result["Removed"] = call.removed
         for members, masked in (("Messages", self.mask.message), ("Tasks", self.mask.task)):
             if members in result:
                 result[members] = [masked(each) for each in result[members]]

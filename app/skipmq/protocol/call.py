@@ -75,7 +75,8 @@ class Call(msgspec.Struct, Generic[T_co], eq=False):
     time of time.monotonic until which the call may wait for the database; `waited` the seconds for
     which it waited for a message; `origins` for a redrive without destination the ARNs of the
     queues that its caller may send to, or None for all; `needs` the permissions that the call
-    needs, first those on the queue of QueueUrl; `held` is released once the result is encoded.
+    needs, first those on the queue of QueueUrl; `held` is released once the result is encoded;
+    `removed` the messages that a purge or deletion removed, which the answer of SQS does not have.
     """
 
     action: str
@@ -87,6 +88,7 @@ class Call(msgspec.Struct, Generic[T_co], eq=False):
     origins: list[str] | None = None
     needs: Sequence[Need] | None = None
     held: Any = None
+    removed: int | None = None
 
 
 class Response(msgspec.Struct, frozen=True):

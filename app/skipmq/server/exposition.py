@@ -45,7 +45,8 @@ _QUEUE_GAUGES = (
         "Time until the oldest message that is visible or in flight expires, if there is one",
         "expires_in",
     ),
-    ("is_dead_letter_queue", "Whether a redrive policy names the queue", "dead_letters"),
+    ("paused", "1 if receives are paused, 0 otherwise", "paused"),
+    ("dead_letters", "1 if a redrive policy names the queue, 0 otherwise", "dead_letters"),
 )
 _QUEUE_COUNTERS = (
     ("number_of_messages_sent", "Messages sent to the queue", "sent"),

@@ -16,6 +16,7 @@ import msgspec
 from skipmq.actions.dispatch import EVERY, queue_name
 from skipmq.broker.audit_log import Audit
 from skipmq.broker.key_store import KeyStore
+from skipmq.broker.refusals import RefusalKey, Refusals
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request, Response
@@ -63,8 +64,11 @@ _PARAMETER_BYTES = 16_384
 class RequestLog:
     """The log of requests; for one loop."""
 
-    def __init__(self, settings: Settings, audit: Audit, keys: KeyStore | None = None) -> None:
-        self._audit, self._keys = audit, keys
+    def __init__(
+        self, settings: Settings, audit: Audit, refusals: Refusals, keys: KeyStore | None = None
+    ) -> None:
+        self._audit, self._counters, self._keys = audit, refusals, keys
+        self._own = settings.account, settings.region
         self._sample = 1.0 if settings.log_level == "debug" else settings.log_sample
         self._refusals, self._errors = Limit("refusals"), Limit("errors")
         self._stored = Limit("refusals in the database", _STORED_PER_MINUTE, seconds=60)
@@ -87,6 +91,7 @@ class RequestLog:
                 log.info("request", **_record(request, call, error, response, seconds))
         elif isinstance(error, _REFUSALS):
             caller = self._caller(request, call)
+            self._count_refusal(call, caller, error)
             if self._refusals.allows(caller):
                 self._write_refusal(_record(request, call, error, response, seconds), caller)
         elif is_change:
@@ -110,6 +115,7 @@ class RequestLog:
         # Log only well-formed key ids; a malformed one may be a misplaced secret.
         claimed = {"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}
         caller = self._claimant(claimed)
+        self._count_refusal(None, caller, found)
         caller = caller._replace(kind=f"{caller.kind}, signing in")
         if self._refusals.allows(caller):
             self._write_refusal({"outcome": found.code, **record, **claimed}, caller)
@@ -117,6 +123,20 @@ class RequestLog:
     def _write(self, record: dict[str, Any]) -> None:
         log.info("audit", **record)
         self._audit.note(_columns(record))
+
+    def _count_refusal(self, call: Call | None, caller: "Caller", error: errors.SqsError) -> None:
+        queue = None if call is None else queue_name(call)
+        account, region = self._own
+        user, name = caller.kind, "*"
+        identity = None if call is None else call.identity
+        if caller.key_id and caller.kind != "key" and self._keys is not None:
+            identity = self._keys.identity(caller.key_id, region)
+        if identity is not None and identity.key_id is not None:
+            account, region = identity.account, identity.region
+            user = f"user {identity.shown_name}"
+        if queue is not None:
+            account, region, name = queue.account, queue.region, queue.name
+        self._counters.note(RefusalKey(account, region, name, user, error.code))
 
     def _write_refusal(self, record: dict[str, Any], caller: "Caller") -> None:
         log.warning("audit", **record)
@@ -256,6 +276,8 @@ def _parameters(call: Call) -> Any:
         if value is not None
     }
     text = msgspec.json.encode(parameters)
+    if call.removed is not None:
+        return parameters | {"Messages": call.removed}
     if len(text) <= _PARAMETER_BYTES:
         return parameters
     return text[:_PARAMETER_BYTES].decode("utf-8", "replace")

@@ -3,7 +3,7 @@
 --   age of its oldest message; expiring with the time until the oldest message expires, a quarter of the retention period
 --   and a day before; dead-lettered and expired with their number in 15 minutes and, of the 20 with most, the time since
 --   the first after an hour without; so are messages that clients sent to a dead-letter queue (sent-dead), with its only
---   source; task-failed with its age.
+--   source; paused with the time since and by whom; task-failed with its age.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -118,6 +118,11 @@ begin
       ) d
       where d.before is null or d.before < d.minute - interval '1 hour'
     ) b
+    union all
+    select 5, 'paused', q.name, q.policy, extract(epoch from v_now - q.paused_at)::float8, c.messages, null, q.paused_by
+    from skipmq.queue q
+    left join skipmq.queue_count c on c.queue_id = q.queue_id
+    where q.account = p_account and q.region = p_region and q.paused and (p_queue is null or q.name = p_queue)
     union all
     select 6, 'task-failed', q.name, q.policy, extract(epoch from v_now - t.started_at)::float8, t.to_move - t.moved, null,
       t.failure_reason

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from skipmq.actions import access, checks
 from skipmq.actions.skipmq.database import describe_database
-from skipmq.broker import statistics, troubles, workers
+from skipmq.broker import refusals, statistics, troubles, workers
 from skipmq.broker.node import Node
 from skipmq.broker.troubles import QueueTrouble
 from skipmq.database import monitor
@@ -85,11 +85,20 @@ KINDS = {
         "DeadLettersSent",
         "the-dead-letter-queue-fills",
     ),
+    "refused": Kind(
+        "warning",
+        "{reason} is refused on {queue}: {error}, {messages} a minute",
+        "CallerRefused",
+        "a-caller-is-refused",
+    ),
     "behind": Kind(
         "warning",
         "the oldest message of {queue} was sent {age} ago",
         "QueueBehind",
         "the-queue-grows",
+    ),
+    "paused": Kind(
+        "warning", "receives of {queue} are paused by {reason}", None, "the-queue-grows"
     ),
     "task-failed": Kind(
         "warning", "a task of {queue} failed: {reason}", None, "the-dead-letter-queue-fills"
@@ -157,6 +166,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         may_total = access.allows(node, call, "GetQueueAttributes", every, "")
         if queue is None and may_total and node.database.is_everywhere_available:
             answer["Totals"] = await _totals(node, call)
+        if access.allows(node, call, "ListAuditRecords", every, ""):
+            found += await _refusals(node, call, queue)
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
     found.sort(key=lambda each: each["Severity"] != "critical")
     for each in found:
@@ -169,6 +180,19 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
 def _may_read(node: Node, call: Call[Any], row: QueueTrouble) -> bool:
     name = QueueName(call.identity.account, call.identity.region, row.queue)
     return access.allows(node, call, "GetQueueAttributes", name, row.policy or "")
+
+
+async def _refusals(node: Node, call: Call[Any], queue: str | None) -> list[dict[str, Any]]:
+    """Return the callers that are refused, once a minute or more."""
+    identity = call.identity
+    rows = await refusals.recent(
+        node.database, identity.account, identity.region, queue, call.deadline
+    )
+    return [
+        _trouble("refused", row.queue, row.seconds, row.per_minute, row.caller, row.error)
+        for row in rows
+        if row.number >= refusals.MINUTES
+    ]
 
 
 async def _totals(node: Node, call: Call[Any]) -> dict[str, Any]:
@@ -269,16 +293,21 @@ def _shown(row: QueueTrouble) -> dict[str, Any]:
     return shown
 
 
-def _trouble(
+def _trouble(  # noqa: PLR0913, PLR0917 - what kinds are filled in with.
     name: str,
     queue: str | None = None,
     seconds: float | None = None,
     messages: int | None = None,
     reason: str = "",
+    error: str = "",
 ) -> dict[str, Any]:
     kind = KINDS[name]
     text = kind.summary.format(
-        queue=queue, messages=f"{messages or 0:,}", age=_age(seconds or 0), reason=reason
+        queue=queue,
+        messages=f"{messages or 0:,}",
+        age=_age(seconds or 0),
+        reason=reason,
+        error=error,
     )
     known = {
         "Trouble": name,

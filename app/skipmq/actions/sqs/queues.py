@@ -52,9 +52,9 @@ async def list_queues(node: Node, call: Call[requests.ListQueues]) -> answers.Li
 
 async def delete_queue(node: Node, call: Call[requests.DeleteQueue], queue: Queue) -> None:
     """Delete a queue and all its messages."""
-    await node.queues.delete(queue, call.deadline)
+    call.removed = await node.queues.delete(queue, call.deadline)
 
 
 async def purge_queue(node: Node, call: Call[requests.PurgeQueue], queue: Queue) -> None:
     """Delete all messages of a queue, including those in flight."""
-    await node.queues.purge(queue, node.settings.purge_cooldown, call.deadline)
+    call.removed = await node.queues.purge(queue, node.settings.purge_cooldown, call.deadline)

@@ -72,4 +72,5 @@ def _consumers(name: str) -> ResponseReturnValue:
         error=error,
         consumers=result.get("Consumers", []),
         waiting=result.get("WaitingReceivers", 0),
+        refused=result.get("Refused", []),
     )

@@ -14,14 +14,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-import psutil
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from skipmq.database import embedded
+from support import servers
 from support.http import eventually
 from support.partitions import plproxy_server
 from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers
@@ -55,9 +54,6 @@ FIRST = (
         "alerts",
     ),
 )
-# A file system in memory, and how much is free where there is plenty.
-MEMORY = Path("/dev/shm")
-PLENTY = 8 << 30
 # What a browser is made of, and the packages that have it.
 BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
 
@@ -83,10 +79,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
     Which one is by its name, so that each server gets its share of every file.
     """
-    servers = servers_of(item)
-    if len(servers) > 1 and not item.get_closest_marker("every_server"):
+    taken, servers = server_of(item), ["embedded", *debian_servers()]
+    if taken and not item.get_closest_marker("every_server"):
         chosen = servers[crc32(item.nodeid.partition("[")[0].encode()) % len(servers)]
-        if item.callspec.params["databases"] != chosen:  # type: ignore[attr-defined]
+        if taken != chosen:
             item.add_marker(pytest.mark.slow)
 
 
@@ -97,11 +93,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: folders.get(item.path.parent.name, len(FIRST)))
 
 
-def servers_of(item: pytest.Item) -> list[str]:
-    """Return the servers that a test's fixture `databases` has, if it is run on each."""
+def server_of(item: pytest.Item) -> str | None:
+    """Return the server that this run of a test has, if it has one for each."""
     callspec = getattr(item, "callspec", None)
-    is_on_each = callspec is not None and "databases" in callspec.params
-    return ["embedded", *debian_servers()] if is_on_each else []
+    taken = callspec.params if callspec else {}
+    server: str | None = taken.get("databases") or taken.get("_own_server")
+    return server
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -163,30 +160,23 @@ def server_folder() -> Iterator[Path]:
     A database is 700 files. To create and to drop them takes a file system in memory a sixth of the
     processor's time that one on a disk takes.
     """
-    with _public(MEMORY if _has_memory() else None) as folder:
+    with _public(servers.memory()) as folder:
         yield folder
-
-
-def _has_memory() -> bool:
-    """Return whether there is plenty: what a file system in memory holds is missing elsewhere."""
-    return (
-        os.access(MEMORY, os.W_OK)
-        and shutil.disk_usage(MEMORY).free >= PLENTY
-        and psutil.virtual_memory().available >= PLENTY
-    )
 
 
 @pytest.fixture(scope="session")
 def embedded_databases(server_folder: Path) -> Iterator[Databases]:
-    with embedded.start(server_folder / "embedded", ephemeral=True) as server:
-        yield Databases(server)
+    server = servers.start(server_folder / "embedded", ephemeral=True)
+    with server, Databases(server).connected() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
 def router_server(server_folder: Path) -> Iterator[Databases]:
     """Give a server for routers of partitions, which has PL/Proxy."""
-    with embedded.start(server_folder / "router", ephemeral=True, bin_dir=plproxy_server()) as it:
-        yield Databases(it)
+    server = servers.start(server_folder / "router", ephemeral=True, bin_dir=plproxy_server())
+    with server, Databases(server).connected() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
@@ -198,8 +188,8 @@ def debian_databases(server_folder: Path) -> Iterator[Callable[[str], Databases]
         def started(version: str) -> Databases:
             folder = server_folder / f"debian-{version}"
             binaries = DEBIAN / version / "bin"
-            server = embedded.start(folder, ephemeral=True, bin_dir=binaries)
-            return Databases(stack.enter_context(server))
+            server = servers.start(folder, ephemeral=True, bin_dir=binaries)
+            return stack.enter_context(Databases(stack.enter_context(server)).connected())
 
         yield started
 
@@ -219,7 +209,7 @@ def _own_server(request: pytest.FixtureRequest, server_folder: Path) -> Iterator
     """Give each PostgreSQL there is in turn, as a server for one file of tests."""
     folder = server_folder / f"{request.module.__name__}-{request.param}"
     binaries = None if request.param == "embedded" else DEBIAN / request.param / "bin"
-    with embedded.start(folder, ephemeral=True, bin_dir=binaries) as server:
+    with servers.start(folder, ephemeral=True, bin_dir=binaries) as server:
         yield Databases(server)
 
 

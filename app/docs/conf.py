@@ -1,7 +1,6 @@
 """How Sphinx builds the documentation: `make docs`, or sphinx-build app/docs dist/docs."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +10,6 @@ from sphinx.highlighting import lexer_classes
 from skipmq import __version__
 
 FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER))
-import generate  # noqa: E402 - from this folder.
 
 LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)[^)]*\)")
 # The sections, by the name of their folder, and the order of their pages; others follow these.
@@ -53,7 +50,6 @@ def setup(app: Sphinx) -> None:
     """Have the pages of each section in the navigation."""
     app.connect("source-read", add_navigation)
     app.connect("source-read", name_files)
-    app.connect("source-read", add_tables)
     app.connect("build-finished", write_markdown)
 
 
@@ -92,11 +88,6 @@ def with_files_named(page: str, text: str) -> str:
     return LINK.sub(named, text)
 
 
-def add_tables(_: Sphinx, _page: str, source: list[str]) -> None:
-    """Put the tables that are made of code into their pages."""
-    source[0] = generate.filled(source[0])
-
-
 def write_markdown(app: Sphinx, error: Exception | None) -> None:
     """Write the Markdown twin of each page next to it, and llms.txt, the list of them."""
     if error or app.builder.format != "html":
@@ -110,5 +101,5 @@ def write_markdown(app: Sphinx, error: Exception | None) -> None:
     for page in app.env.found_docs:
         text = (FOLDER / f"{page}.md").read_text(encoding="utf-8")
         twin = app.outdir / f"{page}.md"
-        twin.write_text(generate.filled(with_files_named(page, text)), encoding="utf-8")
+        twin.write_text(with_files_named(page, text), encoding="utf-8")
     (app.outdir / "llms.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -1,12 +1,14 @@
 """Tables of the reference, made of the code that they describe, as Markdown.
 
-A page has `<!-- table: NAME -->` where a table of TABLES goes; conf.py puts it there.
+A page has a table of TABLES between `<!-- table: NAME -->` and `<!-- end of table -->`. `make
+reference` writes them after a change of the code, and a test compares.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields
 from inspect import Parameter, cleandoc, getdoc, isfunction, signature
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
@@ -20,12 +22,17 @@ from skipmq.protocol.queue_attributes import ATTRIBUTES
 from skipmq.server import exposition
 from skipmq.telemetry.metrics import COUNTERS, GAUGES, HISTOGRAMS
 
-PLACE = re.compile(r"<!-- table: ([a-z]+) -->")
+FOLDER = Path(__file__).resolve().parent / "reference"
+PLACE = re.compile(r"<!-- table: ([a-z]+) -->\n[^\0]*?<!-- end of table -->")
 
 
 def filled(page: str) -> str:
-    """Return a page with its tables; raise KeyError for one that is not made here."""
-    return PLACE.sub(lambda place: TABLES[place[1]](), page)
+    """Return a page with its tables as the code is; raise KeyError for one not made here."""
+    return PLACE.sub(lambda place: _placed(place[1]), page)
+
+
+def _placed(name: str) -> str:
+    return f"<!-- table: {name} -->\n\n{TABLES[name]().strip()}\n\n<!-- end of table -->"
 
 
 def settings() -> str:
@@ -180,3 +187,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "python": python,
     "settings": settings,
 }
+
+
+if __name__ == "__main__":
+    for file in sorted(FOLDER.glob("*.md")):
+        page = file.read_text(encoding="utf-8")
+        if filled(page) != page:
+            file.write_text(filled(page), encoding="utf-8")
+            print(f"written: {file.name}")  # noqa: T201 - of a command.

@@ -1,6 +1,7 @@
 """The program `skipmq`."""
 
 import gc
+import sys
 
 # Imports make no garbage; to look for it takes 25 ms of a start.
 _GC_THRESHOLD = 50_000
@@ -9,9 +10,12 @@ _GC_THRESHOLD = 50_000
 def main() -> None:
     """Run the command line."""
     gc.set_threshold(_GC_THRESHOLD)
-    # Imported here, since worker processes import this module too and do not need the command line.
-    from skipmq.cli import main as run  # noqa: PLC0415
-
+    try:
+        # Imported here, since worker processes import this module too and do not need the command
+        # line.
+        from skipmq.cli import main as run  # noqa: PLC0415
+    except KeyboardInterrupt:
+        sys.exit(130)
     run()
 
 

@@ -283,9 +283,10 @@ class LocalCluster:
         self._await_servers(first)
         self.progress("creating the schema")
         if self._routers:
-            self._routers.start(self._supervisor, time.monotonic() + _START_SECONDS)
+            deadline = time.monotonic() + _START_SECONDS
+            self._routers.start(self._supervisor, deadline)
             urls = [self.partition(n).owner_url for n in range(self._partitions)]
-            self._routers.init([*_CHILD, *self._skipmq], urls)
+            self._routers.init([*_CHILD, *self._skipmq], urls, deadline)
         else:
             self._migrate()
         self.progress("starting nodes and HAProxy")
@@ -312,19 +313,12 @@ class LocalCluster:
         return health.servers_missing(self.layout, scope, self._replication)
 
     def _migrate(self) -> None:
-        command = [*_CHILD, *self._skipmq, "migrate"]
-        variables = {**own_environment(), "SKIPMQ_DATABASE_URL": self.owner_url}
-        deadline = time.monotonic() + _START_SECONDS
-        while True:
-            done = subprocess.run(
-                command, env=variables, capture_output=True, text=True, check=False
-            )
-            if not done.returncode:
-                return
-            text = f"{done.stdout}{done.stderr}".strip()
-            # A primary is running before Patroni has created the database there.
-            if "does not exist" not in text or time.monotonic() > deadline:
-                raise ClusterError(f"the schema could not be created: {text}")
+        patroni.run_once_created(
+            [*_CHILD, *self._skipmq, "migrate"],
+            {**own_environment(), "SKIPMQ_DATABASE_URL": self.owner_url},
+            time.monotonic() + _START_SECONDS,
+            "the schema could not be created",
+        )
 
     def _make_parts(self) -> list[parts.Part]:
         recipes = self._recipes

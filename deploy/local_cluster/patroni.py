@@ -1,9 +1,10 @@
-"""Requests to Patroni's REST API."""
+"""Requests to Patroni's REST API, and the wait for the database that it creates."""
 
 import base64
 import json
+import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -35,6 +36,23 @@ class Member:
     def is_primary(self) -> bool:
         """Return whether the server reports that it is the primary."""
         return self.role == "primary" and self.state == "running"
+
+
+def run_once_created(
+    command: Sequence[str], variables: Mapping[str, str], deadline: float, failure: str
+) -> None:
+    """Run a command on the database that Patroni creates, again while it is not there.
+
+    A primary reports that it is running before the script that creates the database has ended.
+    Raises ClusterError, which begins with `failure`; `deadline` is a time of time.monotonic.
+    """
+    while True:
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        if not done.returncode:
+            return
+        text = f"{done.stdout}{done.stderr}".strip()
+        if "does not exist" not in text or time.monotonic() > deadline:
+            raise ClusterError(f"{failure}: {text}")
 
 
 def members(servers: Iterable[Server]) -> list[Member]:

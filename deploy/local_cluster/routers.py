@@ -3,9 +3,10 @@
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from local_cluster import patroni
 from local_cluster.errors import ClusterError
 from local_cluster.layout import Router
 from local_cluster.parts import Part, Supervisor
@@ -13,6 +14,7 @@ from local_cluster.recipes import Recipes, own_environment
 
 # Only superusers may create functions of PL/Proxy.
 _SUPERUSER, _DATABASE = "postgres", "skipmq"
+_FAILURE = "no router could be made"
 _PLAIN = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
 
 
@@ -42,15 +44,18 @@ class Routers:
                 raise ClusterError(f"{late[0].name} did not come up: {log}")
             time.sleep(0.1)
 
-    def init(self, skipmq: Sequence[str], partitions: Sequence[str]) -> None:
-        """Make databases, given by their owner's URL, the partitions of each router."""
+    def init(self, skipmq: Sequence[str], partitions: Sequence[str], deadline: float) -> None:
+        """Make databases, given by their owner's URL, the partitions of each router.
+
+        Raises ClusterError where they are not there at a time of time.monotonic.
+        """
         given = [word for url in partitions for word in ("--partition", url)]
         with _Secret(self._recipes, self._recipes.passwords.node) as password:
             given += ["--node-password-file", str(password)]
             for router in self._routers:
                 url = self._recipes.url("postgres", router.postgres)
                 command = [*skipmq, "partitions", "init", "--router", url, *given]
-                _run(command, environment=own_environment())
+                patroni.run_once_created(command, own_environment(), deadline, _FAILURE)
 
     def _create(self, router: Router, password: Path) -> None:
         folder = str(self._recipes.data / router.name)
@@ -87,15 +92,15 @@ class _Secret:
         self._file.unlink(missing_ok=True)
 
 
-def _run(command: list[str], text: str = "", environment: Mapping[str, str] = _PLAIN) -> None:
+def _run(command: list[str], text: str = "") -> None:
     done = subprocess.run(
         command,
         input=text,
-        env=environment,
+        env=_PLAIN,
         cwd="/",
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise ClusterError(f"no router could be made: {done.stdout}{done.stderr}".strip())
+        raise ClusterError(f"{_FAILURE}: {done.stdout}{done.stderr}".strip())

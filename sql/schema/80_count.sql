@@ -47,6 +47,7 @@ create table skipmq.queue_minute (
   deleted bigint not null,
   dead_lettered bigint not null,
   expired bigint not null,
+  empty_receives bigint not null default 0,
   -- At the last change in the minute.
   messages bigint not null,
   primary key (queue_id, minute)
@@ -63,6 +64,7 @@ create table skipmq.queue_period (
   deleted bigint not null,
   dead_lettered bigint not null,
   expired bigint not null,
+  empty_receives bigint not null default 0,
   -- At the last change in the period.
   messages bigint not null,
   primary key (queue_id, start)

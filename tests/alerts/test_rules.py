@@ -2,11 +2,12 @@
 
 import re
 import subprocess
+from math import prod
 from pathlib import Path
 
 import pytest
 
-from skipmq.actions.skipmq.troubles import KINDS
+from skipmq.broker.trouble_kinds import KINDS
 from support.http import ROOT
 from support.programs import need
 
@@ -73,30 +74,95 @@ def test_alert_has_a_severity_and_its_place_in_the_runbook(rule: str) -> None:
     assert "$labels.cluster" in rule
 
 
+# Alerts without a trouble of their kind.
+ALONE = {
+    "AllNodesDown": "no node is left that could show it",
+    "OutcomeUnknown": "what is past: the log has each request",
+    "DatabaseFlapping": "what is past: each outage is a trouble while it lasts",
+    "SnapshotsEnded": "what is past: the log has the sessions",
+    "NoLeader": "nodes see an unreachable database; Patroni has the reason",
+    "TwoPrimaries": "nodes see one of them; Patroni has the reason",
+    "ServerDown": "nodes see the primary; Patroni has the others",
+    "ServerNotStreaming": "nodes see the primary; Patroni has the others",
+    "PatroniPaused": "Patroni alone has it",
+    "RestartPending": "Patroni alone has it",
+    "EtcdWithoutMajority": "nodes do not use etcd",
+    "EtcdMemberDown": "nodes do not use etcd",
+}
+# Troubles whose first alert has words of its own: it sees several queues or workers.
+OTHER_WORDS = {"task-failed", "worker-silent"}
+# Bounds that compare two metrics stand in the condition as a factor.
+_NUMBER = r"\d+(?:\.\d+)?(?: \* \d+)*"
+RUNBOOK = (ROOT / "app/docs/operate/runbook.md").read_text()
+REFERENCE = (ROOT / "app/docs/reference/http.md").read_text()
+TROUBLES = (ROOT / "sql/functions/node/queue_troubles.sql").read_text()
+
+
+def test_each_alert_has_a_trouble_or_a_reason_and_the_other_way_round() -> None:
+    used = [alert for kind in KINDS.values() for alert in kind.alerts]
+
+    assert len(used) == len(set(used))
+    assert {*used} | {*ALONE} == {name for name, _ in ALERTS}
+    assert not {*used} & {*ALONE}
+    assert [name for name, kind in KINDS.items() if bool(kind.alerts) == bool(kind.no_alert)] == []
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_trouble_of_the_overview_has_the_words_and_the_place_of_its_alert(name: str) -> None:
     kind = KINDS[name]
-    runbook = (ROOT / "app/docs/operate/runbook.md").read_text()
-    titles = re.findall(r"^### (.+)$", runbook, re.MULTILINE)
+    titles = re.findall(r"^### (.+)$", RUNBOOK, re.MULTILINE)
     assert kind.section in {title.lower().replace(" ", "-") for title in titles}
-    if kind.alert is None:
+    if not kind.alerts:
         return
-    rule = dict(ALERTS)[kind.alert]
+    rule = dict(ALERTS)[kind.alerts[0]]
 
     (summary,) = re.findall(r'summary: "(.+)"', rule)
     words = re.sub(
-        r" (of|to) {{ \$labels.cluster }}", "", summary.removesuffix(": {{ $labels.session }}")
+        r" (of|in|to) {{ \$labels.cluster }}", "", summary.removesuffix(": {{ $labels.session }}")
     )
-    words = words.replace("{{ $labels.queue }}", "{queue}")
-    words = words.replace("{{ $labels.caller }}", "{reason}").replace(
-        "{{ $labels.error }}", "{error}"
-    )
-    words = words.replace("{{ $labels.relation }}", "{reason}").replace(
-        "{{ $value }}", "{messages}"
-    )
-    words = re.sub(r"{{ \$value \| humanizeDuration }}", "{age}", words)
-    words = re.sub(r"{{ \$value \| humanize }}", "{messages}", words)
+    words = words.replace("{{ $labels.queue }}", "{queue}").replace("many times", "{reason} times")
+    words = re.sub(
+        r"{{ \$labels.(relation|instance|name|table|session|caller) }}", "{reason}", words
+    ).replace("{{ $labels.error }}", "{error}")
+    words = words.replace("{{ $value | humanizeDuration }}", "{age}")
+    words = words.replace("{{ $value | humanize1024 }}B", "{size}")
+    words = re.sub(r"{{ \$value( \| humanize)? }}", "{messages}", words)
 
-    assert words == kind.summary
+    if name in OTHER_WORDS:
+        assert words not in kind.summary
+    else:
+        assert words == kind.summary.removesuffix(": {reason}") or words == kind.summary
     assert f"severity: {kind.severity}" in rule
     assert f"runbook.md#{kind.section}" in rule
+    for alert in kind.alerts:
+        assert f"`{alert}`" in RUNBOOK
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.bound is not None])
+def test_trouble_has_the_bound_of_its_alert(name: str) -> None:
+    kind = KINDS[name]
+    assert kind.bound is not None
+    rule = dict(ALERTS)[kind.alerts[0]]
+
+    numbers = [prod(map(float, each.split(" * "))) for each in re.findall(_NUMBER, rule)]
+    waits = {float(seconds) for seconds in re.findall(r"for: (\d+)s", rule)}
+
+    assert kind.bound in {*numbers, *waits}
+
+
+def test_reference_names_every_trouble() -> None:
+    (names,) = re.findall(r"each with `Trouble` \((.*?)\)", REFERENCE)
+
+    assert re.findall(r"`([a-z-]+)`", names) == [*KINDS]
+
+
+def test_troubles_of_queues_are_those_of_the_sql_function() -> None:
+    of_queues = {name for name, kind in KINDS.items() if "{queue}" in kind.summary}
+    states = set(
+        re.findall(r"(?:then|else|select \d,|select|values \(|\), \() ?'([a-z-]+)'", TROUBLES)
+    )
+
+    assert states == of_queues
+    for name in of_queues:
+        bound = KINDS[name].bound
+        assert not bound or re.search(rf"\b{bound:.0f}\b", TROUBLES), name

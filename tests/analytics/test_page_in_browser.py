@@ -18,7 +18,7 @@ from skipmq.analytics.reports.engines import duckdb
 from skipmq.analytics.reports.page.numbers import count, duration
 from skipmq.analytics.reports.period import Period
 from support import lakes
-from support.browser import KEYS, SCHEMES, WIDTHS, Browser
+from support.browser import KEYS, Browser
 from support.http import eventually
 from support.settled import NOON, row
 
@@ -112,18 +112,15 @@ def found(browser: Browser) -> list[str]:
 def test_page_is_sound_in_both_widths_and_schemes(
     browser: Browser, url: str, screenshots: Path
 ) -> None:
-    for width in WIDTHS:
-        for scheme in SCHEMES:
-            browser.look(width, scheme)
-            for fragment in ("", "#queue=orders"):
-                browser.open("about:blank")
-                browser.open(url + fragment)
-                eventually(lambda: is_drawn(browser))
-                assert browser.complaints() == []
-                name = f"report-{width}-{scheme}{'-chosen' if fragment else ''}.png"
-                browser.picture(screenshots / name)
-                across = "return [document.documentElement.scrollWidth, innerWidth]"
-                assert len(set(browser.run(across))) == 1
+    for look in browser.looks():
+        for fragment in ("", "#queue=orders"):
+            browser.open("about:blank")
+            browser.open(url + fragment)
+            eventually(lambda: is_drawn(browser))
+            assert browser.complaints() == []
+            browser.picture(screenshots / f"report-{look}{'-chosen' if fragment else ''}.png")
+            across = "return [document.documentElement.scrollWidth, innerWidth]"
+            assert len(set(browser.run(across))) == 1
 
 
 def test_page_draws_the_busiest_queues_at_first(shown: Browser) -> None:

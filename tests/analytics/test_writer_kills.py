@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from support import trees
+from support.analytics import SHORT_LIVED
 from support.http import eventually
 from support.postgres import Connection
 from support.processes import until_gone
@@ -42,11 +43,6 @@ query = (
 )
 query.awaitTermination()
 """
-SHORT_LIVED = (
-    "--driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC'"
-    " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
-    " pyspark-shell"
-)
 
 
 class Driver:

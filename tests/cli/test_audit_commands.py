@@ -128,9 +128,9 @@ def test_command_prints_a_line_for_each_record_and_cuts_nothing(url: str) -> Non
 
 
 def test_command_filters_and_prints_json(url: str) -> None:
-    (found,) = json.loads(run(url, "audit", "--queue", "orders", "--key", KEY, "--json"))
-    (deleted,) = json.loads(run(url, "audit", "--action", "DeleteQueue", "--json"))
-    (last,) = json.loads(run(url, "audit", "--limit", "1", "--json"))
+    (found,) = json.loads(run(url, "audit", "--queue", "orders", "--key", KEY, "--json"))["records"]
+    (deleted,) = json.loads(run(url, "audit", "--action", "DeleteQueue", "--json"))["records"]
+    (last,) = json.loads(run(url, "audit", "--limit", "1", "--json"))["records"]
 
     assert found["request_id"] == "1"
     assert deleted == found
@@ -146,7 +146,7 @@ def test_what_a_command_changes_is_on_the_record(embedded_databases: Databases) 
     run(url, "queue", "set", "by-hand", "Policy=x", code=1)
     run(url, "queue", "send", "by-hand", "a body that nobody records")
 
-    found = json.loads(run(url, "audit", "--queue", "by-hand", "--json"))
+    found = json.loads(run(url, "audit", "--queue", "by-hand", "--json"))["records"]
 
     assert [(each["action"], each["outcome"], each["door"]) for each in found] == [
         ("SetQueueAttributes", "InvalidAttributeValue", "command"),

@@ -77,7 +77,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     told = run("queue", "peek", "dead.fifo", "--limit", "2", database_url=url)
     dead_letters = json.loads(
         run("queue", "peek", "dead.fifo", "--limit", "100", "--json", database_url=url)
-    )
+    )["messages"]
     moved = run("queue", "redrive", "dead.fifo", database_url=url)
     left = run("queue", "peek", "dead.fifo", "--state", "visible", database_url=url)
 
@@ -113,7 +113,7 @@ def test_messages_that_match_are_moved_copied_and_deleted(url: str) -> None:
     assert "nothing was deleted" in declined
     assert "3 messages deleted from orders: completed" in deleted
     left = [
-        len(json.loads(run("queue", "peek", name, "--json", database_url=url)))
+        len(json.loads(run("queue", "peek", name, "--json", database_url=url))["messages"])
         for name in ("orders", "held")
     ]
     assert left == [0, 6]
@@ -161,16 +161,17 @@ def test_queue_commands_do_what_they_say(url: str) -> None:
     run("queue", "create", "other", database_url=url)
 
     shown = json.loads(run("queue", "show", "orders", "--json", database_url=url))
-    listed = json.loads(run("queue", "list", "--json", database_url=url))
+    listed = json.loads(run("queue", "list", "--json", database_url=url))["queues"]
     names = json.loads(run("queue", "list", "--names", "--json", database_url=url))
     prefixed = run("queue", "list", "ord", database_url=url).splitlines()
     run("queue", "purge", "orders", "--yes", database_url=url)
-    run("queue", "delete", "orders", "--yes", database_url=url)
+    deleted = run("queue", "delete", "orders", "--yes", database_url=url)
 
+    assert "deleted queue orders: 0 messages" in deleted
     assert (shown["delay_seconds"], shown["history_mode"]) == (5, "metadata")
     assert (shown["body_schema"], shown["body_schema_mode"]) == (schema, "describe")
-    assert names == ["orders", "other"]
-    assert [each["queue"] for each in listed] == names
+    assert names == {"names": ["orders", "other"]}
+    assert [each["queue"] for each in listed] == names["names"]
     assert listed[0]["visible"] == 0
     assert [line.split()[0] for line in prefixed] == ["queue", "orders"]
     assert run("queue", "list", "--names", database_url=url) == "other\n"
@@ -223,7 +224,7 @@ def test_what_is_not_agreed_to_is_not_deleted(
 
     assert question in declined
     assert "nothing was deleted" in declined
-    assert len(json.loads(kept)) == 2
+    assert len(json.loads(kept)["messages"]) == 2
     assert f"{command}d queue orders" in agreed
 
 
@@ -232,7 +233,7 @@ def test_what_is_not_agreed_to_is_not_deleted(
     [
         (
             ["queue", "show", "nowhere"],
-            "queue nowhere does not exist in account 000000000000, region us-east-1: create",
+            "account 000000000000, region us-east-1: `skipmq queue list` shows the others",
         ),
         (["queue", "create", "a b"], "Can only include alphanumeric characters"),
         (
@@ -329,7 +330,8 @@ def test_migrate_without_rights_is_one_line(embedded_databases: Databases) -> No
 
 
 def test_doctor_finds_a_healthy_node(url: str) -> None:
-    findings = json.loads(run("doctor", "--json", database_url=url, port=free_port()))
+    printed = run("doctor", "--json", database_url=url, port=free_port())
+    findings = json.loads(printed)["checks"]
 
     checks = {"settings", "database", "schema", "roles", "broker", "counts", "replication", "port"}
     assert {f["check"] for f in findings} == checks | {
@@ -339,7 +341,7 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
         "sequences",
         "certificate",
     }
-    assert all(f["ok"] for f in findings)
+    assert all(f["ok"] and not f["remedy"] for f in findings)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - of a test.
@@ -348,7 +350,7 @@ def test_doctor_recognises_its_own_node_on_the_port(url: str, host: str) -> None
 
     with NodeProcess(**settings, workers=1) as node:
         node.ready()
-        findings = json.loads(run("doctor", "--json", **settings))
+        findings = json.loads(run("doctor", "--json", **settings))["checks"]
 
     (port,) = (each for each in findings if each["check"] == "port")
     assert port["ok"]
@@ -365,11 +367,18 @@ def test_doctor_names_a_port_that_another_program_has(url: str) -> None:
 
 
 def test_doctor_names_each_problem(embedded_databases: Databases) -> None:
-    told = run("doctor", database_url=embedded_databases.empty(), port=free_port(), code=1)
-    away = run("doctor", database_url="postgresql://127.0.0.1:1/x", port=free_port(), code=1)
+    words, url = ("doctor", "--json"), "postgresql://127.0.0.1:1/x"
+    empty = run(*words, database_url=embedded_databases.empty(), port=free_port(), code=1)
+    away = run(*words, database_url=url, port=free_port(), code=1)
+    told = run("doctor", database_url=url, port=free_port(), code=1)
 
-    assert "run `skipmq migrate`" in told
-    assert "Connection refused" in away
+    found = [json.loads(each)["checks"] for each in (empty, away)]
+    problems = [{f["check"]: f for f in each if not f["ok"]} for each in found]
+    assert problems[0]["schema"]["remedy"].startswith("run `skipmq migrate` as ")
+    assert "Connection refused" in problems[1]["database"]["detail"]
+    assert "SKIPMQ_DATABASE_URL" in problems[1]["database"]["remedy"]
+    assert all(f["remedy"] for each in problems for f in each.values())
+    assert "Connection refused. Remedy: check SKIPMQ_DATABASE_URL" in told
 
 
 def test_version_is_the_packages() -> None:

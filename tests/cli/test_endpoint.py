@@ -69,7 +69,7 @@ def laptop(signed: tuple[NodeProcess, Keys, dict[str, str]]) -> Iterator[Laptop]
     node, _, key = signed
     laptop = Laptop(node.url, key)
     yield laptop
-    for name in laptop.read("list", "--names"):
+    for name in laptop.read("list", "--names")["names"]:
         laptop.run("delete", name, "--yes")
 
 
@@ -81,25 +81,25 @@ def test_queue_is_created_listed_shown_set_tagged_and_deleted(laptop: Laptop) ->
     left = laptop.read("tag", "orders", "--remove", "stage")
     shown = laptop.read("show", "orders")
 
-    assert laptop.read("list", "ord", "--names") == ["orders", "orders.fifo"]
+    assert laptop.read("list", "ord", "--names")["names"] == ["orders", "orders.fifo"]
     assert (shown["visibility_timeout"], shown["delay_seconds"]) == (60, 5)
     assert shown["queue_arn"] == f"arn:aws:sqs:us-east-1:{ACCOUNT}:orders"
-    assert (tags, left) == ({"team": "shop", "stage": "test"}, {"team": "shop"})
+    assert (tags["tags"], left["tags"]) == ({"team": "shop", "stage": "test"}, {"team": "shop"})
     assert "deleted queue orders" in laptop.run("delete", "orders", "--yes")
-    assert laptop.read("list", "--names") == ["orders.fifo"]
+    assert laptop.read("list", "--names")["names"] == ["orders.fifo"]
 
 
 def test_message_is_sent_peeked_at_received_and_purged(laptop: Laptop) -> None:
     laptop.run("create", "orders")
     sent = laptop.read("send", "orders", "tea", "-a", "tries=Number:3", "-a", "raw=Binary:aGk=")
-    peeked = laptop.read("peek", "orders")
-    received = laptop.read("receive", "orders", "--delete")
+    peeked = laptop.read("peek", "orders")["messages"]
+    received = laptop.read("receive", "orders", "--delete")["messages"]
     consumer = eventually(lambda: laptop.read("consumers", "orders")["consumers"])[0]
     assert (consumer["interface"], consumer["received"]) == ("HTTP", 1)
     assert consumer["access_key_id"] in laptop.run("consumers", "orders")
     empty = laptop.run("receive", "orders", "--wait", "0")
     lines = laptop.run("send", "orders", "--lines", text="one\ntwo\n")
-    counted = laptop.read("peek", "orders", "--state", "visible")
+    counted = laptop.read("peek", "orders", "--state", "visible")["messages"]
     laptop.run("purge", "orders", "--yes")
 
     assert [each["message_id"] for each in peeked] == [sent["message_id"]]
@@ -110,7 +110,7 @@ def test_message_is_sent_peeked_at_received_and_purged(laptop: Laptop) -> None:
     assert empty.strip() == "no messages"
     assert "sent 2 messages" in lines
     assert [each["body"] for each in counted] == ["one", "two"]
-    assert laptop.read("peek", "orders") == []
+    assert laptop.read("peek", "orders")["messages"] == []
     laptop.run("send", "orders", '{"order": 7}')
     searched = laptop.read("search", "orders", "--path", "$.order == 7")
     assert (searched["found"], searched["messages"][0]["body"]) == (1, '{"order": 7}')
@@ -127,13 +127,13 @@ def test_dead_letters_are_redriven_and_messages_moved(laptop: Laptop) -> None:
     laptop.run("send", "orders", "hopeless")
     for _ in range(2):
         laptop.run("receive", "orders", "--wait", "0")
-    assert [each["body"] for each in laptop.read("peek", "failed")] == ["hopeless"]
+    assert [each["body"] for each in laptop.read("peek", "failed")["messages"]] == ["hopeless"]
 
     redriven = laptop.run("redrive", "failed")
     copied = laptop.run("copy", "orders", f"arn:aws:sqs:us-east-1:{ACCOUNT}:failed")
     moved = laptop.run("move", "orders", "failed", "--body", "hope")
     deleted = laptop.run("delete-matching", "failed", "--body", "hope", "--yes")
-    tasks = laptop.read("tasks", "orders")
+    tasks = laptop.read("tasks", "orders")["tasks"]
 
     assert "1 messages moved from failed: completed" in redriven
     assert "1 messages copied from orders: completed" in copied
@@ -182,8 +182,9 @@ def test_tail_shows_each_new_message_once_and_receives_none(laptop: Laptop, name
 
     assert [each["body"] for each in shown] == bodies
     assert [each.get("characters_cut") for each in shown] == [None, None, None]
-    assert (rest, complaint, tail.returncode) == ("", "", 0)
-    peeked = laptop.read("peek", name)
+    assert (rest, tail.returncode) == ("", 130)
+    assert json.loads(complaint)["error"]["code"] == "Stopped"
+    peeked = laptop.read("peek", name)["messages"]
     assert {each["attributes"]["approximate_receive_count"] for each in peeked} == {0}
 
 
@@ -371,7 +372,7 @@ def test_throttled_call_is_tried_again(
     ) as node:
         laptop = Laptop(node.ready().url, key)
         for _ in range(4):
-            assert laptop.read("list", "--names", "absent") == []
+            assert laptop.read("list", "--names", "absent") == {"names": []}
         metrics = node.metrics()
 
     assert re.search(r'"(RequestThrottled|ThrottlingException)"[^}]*} [1-9]', metrics), metrics

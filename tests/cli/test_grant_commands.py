@@ -75,7 +75,7 @@ def test_remedy_of_a_refusal_is_a_command_that_works(url: str, applications: App
 
 
 def test_grants_are_listed(url: str, applications: Applications) -> None:
-    assert run_json(url, "list") == []
+    assert run_json(url, "list") == {"grants": []}
     assert "no grants yet: `skipmq sql grant ROLE --send QUEUE`" in run(url, "list")
 
     place = ["--account", "123456789012", "--region", "eu-west-1"]
@@ -89,7 +89,7 @@ def test_grants_are_listed(url: str, applications: Applications) -> None:
         "account": "123456789012",
         "region": "eu-west-1",
     }
-    first, second = run_json(url, "list")
+    first, second = run_json(url, "list")["grants"]
     assert first.pop("granted").endswith("Z")
     assert first == {
         "role": "shop",
@@ -112,7 +112,7 @@ def test_grants_are_listed(url: str, applications: Applications) -> None:
     ]
     revoked = run_json(url, "revoke", "shop", "--send", "*", *place)
     assert revoked == granted
-    assert [grant["queue"] for grant in run_json(url, "list")] == ["orders"]
+    assert [grant["queue"] for grant in run_json(url, "list")["grants"]] == ["orders"]
     assert run_json(url, "revoke", "shop") == {"role": "shop", "revoked": "all"}
     assert number(applications.owner, "select count(*) from skipmq.queue_grants()") == 0
 

@@ -38,7 +38,7 @@ def test_secret_is_shown_once_and_stored_nowhere(url: str, keys: Keys) -> None:
     made = keys.run("create", "--account", ACCOUNT, "--name", "mail")
 
     assert list(made) == ["access_key_id", "secret_access_key", "account"]
-    (listed,) = keys.run("list")
+    (listed,) = keys.run("list")["keys"]
     assert (listed["access_key_id"], listed["account"]) == (made["access_key_id"], ACCOUNT)
     assert (listed["name"], listed["enabled"], listed["last_used"]) == ("mail", True, None)
     told = run("keys", "list", database_url=url, master_key=MASTER_KEY)
@@ -64,7 +64,10 @@ def test_commands_tell_what_they_have_done(url: str) -> None:
     session = run("keys", "session", key, "--seconds", "900", **settings)
     assert "ASIA" in session
     assert "session token" in session
-    assert f"access key {key} is revoked" in run("keys", "revoke", key, **settings)
+    declined = run("keys", "revoke", key, code=1, **settings)
+    assert f"Permanently delete access key {key} of account {ACCOUNT}?" in declined
+    assert "nothing was revoked" in declined
+    assert f"access key {key} is revoked" in run("keys", "revoke", key, "--yes", **settings)
     assert "no access keys yet" in run("keys", "list", **settings)
 
 
@@ -93,6 +96,12 @@ def test_mistakes_are_one_line(url: str) -> None:
         told = run("keys", command, "AKIANOWHERE", code=1, **settings)
         assert "access key AKIANOWHERE" in told
         assert len(told.splitlines()) == 1
+    run("keys", "create", "--name", "shop", **settings)
+    twice = run("keys", "create", "--name", "shop", code=1, **settings)
+    assert "has a key named shop: rotate or revoke AKIA" in twice
+    run("keys", "create", "--name", "shop", "--account", ACCOUNT, **settings)
+    german = run("keys", "create", "--queue", "bücher-*", code=2, **settings)
+    assert "bücher-* is no name of a queue: those have letters a to z, digits" in german
     assert "12 digits" in run("keys", "create", "--account", "1", code=2, **settings)
     without = run("keys", "create", code=2, database_url=url)
     assert "openssl rand -base64 32" in without
@@ -108,7 +117,7 @@ def test_only_the_owner_may_create_keys(url: str) -> None:
 def test_master_key_is_rotated(url: str, keys: Keys) -> None:
     made = keys.run("create")
     keys.run("session", made["access_key_id"])
-    old = keys.run("list")[0]["master_key"]
+    old = keys.run("list")["keys"][0]["master_key"]
     both = {"database_url": url, "master_key": f"{OTHER_KEY} {MASTER_KEY}"}
     alone = {"database_url": url, "master_key": OTHER_KEY}
 
@@ -116,7 +125,7 @@ def test_master_key_is_rotated(url: str, keys: Keys) -> None:
     assert "2 secrets re-encrypted" in run("keys", "rotate-master", **both)
     assert "0 secrets re-encrypted" in run("keys", "rotate-master", **alone)
 
-    assert old not in {key["master_key"] for key in keys.run("list")}
+    assert old not in {key["master_key"] for key in keys.run("list")["keys"]}
 
 
 def test_config_never_shows_the_master_key(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from skipmq.database import embedded, schema
+from skipmq.database import schema
+from support import servers
 from support.commands import invoke
 from support.http import environment, free_port
 from support.processes import holding, keeper_of, postmaster_of, until_gone
@@ -43,7 +44,7 @@ def contents(folder: Path) -> dict[Path, Any]:
 
 
 def stop_cleanly(data: Path) -> None:
-    with embedded.start(data) as server:
+    with servers.start(data) as server:
         schema.migrate(server.url)
         postmaster, its_keeper = postmaster_of(data), keeper_of(data)
     until_gone(postmaster)
@@ -102,7 +103,7 @@ def test_looking_at_a_broker_that_is_stopped_changes_nothing(
 
 
 def test_doctor_looks_at_a_broker_that_runs(data: Path) -> None:
-    with embedded.start(data) as server:
+    with servers.start(data) as server:
         schema.migrate(server.url)
         postmaster = postmaster_of(data)
 

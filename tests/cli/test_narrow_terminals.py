@@ -1,5 +1,6 @@
 """Tables in a terminal of 80 columns: a key is never cut, columns go first, and bodies shrink."""
 
+import json
 import re
 
 import pytest
@@ -57,6 +58,7 @@ def test_queues_keep_their_names_and_columns_go(url: str) -> None:
         (row,) = (line for line in lines if line.startswith("orders"))
         assert row.split()[:2] == [LONG[:60], "0"]
         assert "delayed" not in lines[0]
+        assert command == "list" or "sent" in lines[0]
     narrow = printed(url, "queue", "list", columns=40)
     assert "".join(line.split()[0] for line in narrow[1:3]) == LONG[:60]
     wide = printed(url, "queue", "stats", columns=160)
@@ -75,3 +77,29 @@ def test_statistics_name_the_place_of_queues_that_are_not_of_the_settings(url: s
     assert "near (000000000000, us-east-1) " in there
     assert "near (" not in here
     assert "far (" not in there
+
+
+def test_times_actions_and_rates_stay(url: str) -> None:
+    commands.run("queue", "create", "orders-of-the-shop-in-the-north", database_url=url)
+
+    heading, row = printed(url, "audit")
+    first, second, _ = printed(url, "queue", "stats")
+
+    assert heading.split()[:4] == ["time", "(UTC)", "action", "queue"]
+    assert heading.split()[-1] == "outcome"
+    assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  CreateQueue  orders", row)
+    assert len(row) <= 80
+    assert first.split()[-3:] == ["sent", "received", "deleted"]
+    assert second.split()[-3:] == ["/s", "/s", "/s"]
+
+
+def test_what_is_not_for_a_terminal_is_not_padded(url: str) -> None:
+    policy = {"deadLetterTargetArn": "arn:aws:sqs:us-east-1:000000000000:dead"}
+    attribute = f"RedrivePolicy={json.dumps(policy | {'maxReceiveCount': 3})}"
+    commands.run("queue", "create", "dead", database_url=url)
+    commands.run("queue", "create", "orders", "-a", attribute, database_url=url)
+
+    lines = commands.run("queue", "show", "orders", database_url=url).splitlines()
+
+    assert len(lines) > 10
+    assert [line for line in lines if line != line.rstrip()] == []

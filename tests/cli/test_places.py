@@ -87,7 +87,10 @@ def test_miss_names_another_account_and_a_queue_that_is_nowhere(url: str) -> Non
         url, "queue", "peek", "orders", "--region", "eu-central-1", code=1
     )
     nowhere = run(url, "queue", "peek", "absent", code=1)
-    assert "absent does not exist in account 000000000000, region us-east-1: create" in nowhere
+    assert (
+        "absent does not exist in account 000000000000, region us-east-1: `skipmq queue list`"
+        in nowhere
+    )
 
 
 def test_options_that_contradict_an_arn_are_refused(url: str) -> None:
@@ -134,9 +137,9 @@ def test_grant_takes_arns_and_the_place_of_the_settings(owner_url: str) -> None:
                 "mail",
                 region="eu-north-1",
             )
-            granted = json.loads(run(owner_url, "sql", "list", "--json"))
+            granted = json.loads(run(owner_url, "sql", "list", "--json"))["grants"]
             run(owner_url, "sql", "revoke", role, "--send", ARN)
-            left = json.loads(run(owner_url, "sql", "list", "--json"))
+            left = json.loads(run(owner_url, "sql", "list", "--json"))["grants"]
         finally:
             owner.execute(f'drop owned by "{role}"')
             owner.execute(f'drop role "{role}"')

@@ -74,6 +74,6 @@ def test_missing_psql_is_named_with_the_remedy(url: str, tmp_path: Path) -> None
     printed = run("psql", *COUNT, database_url=url, variables=without, code=1)
 
     assert printed.splitlines() == [
-        "Error: psql is not installed: install PostgreSQL's client programs (Debian: apt-get"
+        "skipmq: psql is not installed: install PostgreSQL's client programs (Debian: apt-get"
         " install postgresql-client)"
     ]

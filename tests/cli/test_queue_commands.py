@@ -26,7 +26,8 @@ def run(url: str, *words: str, given: str | bytes = "", code: int = 0) -> str:
 
 
 def received(url: str, *words: str) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = json.loads(run(url, "receive", *words, "--json"))
+    messages: list[dict[str, Any]]
+    messages = json.loads(run(url, "receive", *words, "--json"))["messages"]
     return messages
 
 
@@ -189,7 +190,7 @@ def test_attributes_are_set_and_tags_come_and_go(url: str) -> None:
     shown = json.loads(run(url, "show", "orders", "--json"))
 
     assert (shown["visibility_timeout"], shown["delay_seconds"]) == (61, 5)
-    assert tags == {"stage": "a=b", "owner": "me"}
+    assert tags == {"queue": "orders", "tags": {"stage": "a=b", "owner": "me"}}
     assert "is not of the form NAME=VALUE" in run(url, "set", "orders", "x", code=2)
     assert "stage" in run(url, "tag", "orders")
 
@@ -214,8 +215,9 @@ def test_tail_shows_each_new_message_once_and_receives_none(url: str, name: str)
         rest, complaint = tail.communicate(timeout=60)
 
     assert [message["body"] for message in shown] == ["new 0", "new 1", "new 2", "last"]
-    assert (rest, complaint, tail.returncode) == ("", "", 0)
-    peeked = json.loads(run(url, "peek", name, "--json"))
+    assert (rest, tail.returncode) == ("", 130)
+    assert json.loads(complaint)["error"]["code"] == "Stopped"
+    peeked = json.loads(run(url, "peek", name, "--json"))["messages"]
     counts = [message["attributes"]["approximate_receive_count"] for message in peeked]
     assert sorted(counts) == [0, 0, 0, 0, 1]
 
@@ -235,7 +237,9 @@ def test_tail_goes_on_when_the_database_is_available_again(
         admin.execute(
             "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)
         )
-        assert any("Trying again." in line for line in tail.stderr)
+        line = tail.stderr.readline()
+        assert line.startswith("skipmq: ")
+        assert line.endswith(" Trying again.\n")
         admin.execute(f"alter database {name} allow_connections true")
         run(url, "send", "orders", "tea")
 
@@ -311,7 +315,7 @@ def test_redrive_goes_on_after_it_is_interrupted(url: str) -> None:
     assert (
         "a task that has started continues on the nodes: `skipmq queue tasks dead` shows it" in said
     )
-    (task,) = json.loads(run(url, "tasks", "dead", "--json"))
+    (task,) = json.loads(run(url, "tasks", "dead", "--json"))["tasks"]
     assert (task["kind"], task["status"]) == ("redrive", "RUNNING")
     assert "cancelled" in run(url, "tasks", "dead", "--cancel")
 
@@ -326,7 +330,7 @@ def test_wait_is_ended_by_a_message(url: str) -> None:
     ) as waiting:
         run(url, "send", "orders", "tea")
         assert waiting.stdout is not None
-        (message,) = json.load(waiting.stdout)
+        (message,) = json.load(waiting.stdout)["messages"]
 
     assert message["body"] == "tea"
 
@@ -359,5 +363,5 @@ def test_message_in_flight_is_released(url: str) -> None:
             "--json",
             database_url=url,
         )
-    )
+    )["records"]
     assert record["parameters"]["MessageGroupIds"] == ["shop-7"]

@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from skipmq import cli
 from skipmq.database import embedded
+from support import servers
 from support.analytics import SHORT_LIVED
 from support.commands import invoke, loaded
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port
@@ -169,7 +170,7 @@ def test_toml_without_quotes_is_not_shown(place: Path) -> None:
 @pytest.fixture(scope="module")
 def server(server_folder: Path) -> Iterator[embedded.Server]:
     """Give a server that asks the owner and the nodes for passwords."""
-    with embedded.start(server_folder / "secretive", ephemeral=True) as found:
+    with servers.start(server_folder / "secretive", ephemeral=True) as found:
         yield found
 
 
@@ -226,6 +227,8 @@ def commands(place: Path) -> dict[str, list[str]]:
         "queue peek": ["empty"],
         "queue search": ["orders", "--body", "tea"],
         "queue consumers": ["orders"],
+        "queue groups": ["orders.fifo"],
+        "queue release": ["orders", "00000000-0000-0000-0000-000000000000"],
         "queue timeline": ["orders", "00000000-0000-0000-0000-000000000000"],
         "queue redrive": ["orders"],
         "queue move": ["empty", "orders", "--body", "tea"],

@@ -14,7 +14,7 @@ from skipmq.cli.queue.stats import count, duration, rate
 from support import commands
 from support.http import SKIPMQ, environment, eventually, free_port
 from support.postgres import Connection, Databases, as_node
-from support.sql import Queue, redrive_policy
+from support.sql import Queue, number, redrive_policy
 from support.terminal import ALTERNATE, ORDINARY, Terminal
 
 
@@ -131,9 +131,9 @@ def test_queue_is_found_by_its_whole_name_among_many_that_contain_it(
     assert stats(url, "orders")["queue"] == "orders"
 
 
-def top(url: str, *options: str, size: tuple[int, int] = (30, 100)) -> Terminal:
+def top(url: str, *options: str, size: tuple[int, int] = (30, 100), **more: bool) -> Terminal:
     variables = environment({"database_url": url})
-    return Terminal([*SKIPMQ, "top", "--interval", "0.5", *options], variables, size)
+    return Terminal([*SKIPMQ, "top", "--interval", "0.5", *options], variables, size, **more)
 
 
 def queues_of(screen: str) -> list[str]:
@@ -167,15 +167,19 @@ def test_top_follows_the_queues_and_is_ordered_by_keys(owner: Connection, url: s
         assert "\x1b[?25h" in terminal.written
 
 
-@pytest.mark.parametrize("way", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_top_restores_the_terminal_whatever_ends_it(url: str, way: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("way", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0), (signal.SIGHUP, 0)]
+)
+def test_top_restores_the_terminal_whatever_ends_it(
+    url: str, way: signal.Signals, code: int
+) -> None:
     with top(url) as terminal:
         eventually(lambda: queues_of(terminal.screen))
 
         terminal.process.send_signal(way)
 
-        assert terminal.process.wait(timeout=60) == 0
-        eventually(lambda: terminal.written.rstrip().endswith(ORDINARY))
+        assert terminal.process.wait(timeout=60) == code
+        eventually(lambda: ORDINARY in terminal.written)
         assert terminal.modes() == terminal.before
 
 
@@ -214,6 +218,24 @@ def test_top_goes_on_after_the_database_was_unavailable(
         assert "away" not in terminal.written
         terminal.press("q")
         assert terminal.process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(("key", "code"), [("q", 0), ("\x03", 130)], ids=["q", "Ctrl-C"])
+def test_top_ends_while_the_database_hangs(
+    owner: Connection, url: str, key: str, code: int
+) -> None:
+    with top(url, sends_signals=True) as terminal:
+        eventually(lambda: queues_of(terminal.screen))
+        with owner.transaction():
+            owner.execute("lock table skipmq.queue in access exclusive mode")
+            waiting = "select count(*) from pg_locks where not granted"
+            eventually(lambda: number(owner, waiting))
+
+            terminal.press(key)
+
+            assert terminal.process.wait(timeout=60) == code
+        # As it would say after five seconds.
+        assert "unavailable" not in terminal.written
 
 
 def test_top_fits_a_small_terminal(url: str) -> None:

@@ -1,13 +1,14 @@
 """`skipmq trouble`: what needs attention, from the database and by HTTP."""
 
 import json
+import signal
 import subprocess
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
-from support.http import SKIPMQ, NodeProcess, environment
+from support.http import SKIPMQ, NodeProcess, environment, free_port
 from support.postgres import Databases, as_node
 from support.sql import Queue, redrive_policy
 
@@ -40,7 +41,7 @@ def run(settings: dict[str, str], *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-SUMMARY = "Messages of hopeless moved to its dead-letter queue in a quarter of an hour: 1"
+SUMMARY = "Messages of hopeless moved to a dead-letter queue in a quarter of an hour: 1"
 
 
 def test_trouble_is_printed_with_its_place_in_the_runbook_and_exits_with_1(url: str) -> None:
@@ -57,10 +58,52 @@ def test_trouble_is_printed_with_its_place_in_the_runbook_and_exits_with_1(url: 
         "dead-lettered", "hopeless", 1,
     )  # fmt: skip
     assert trouble["summary"] == SUMMARY
+    assert trouble["since"].endswith("Z")
+    assert (found["unknown"], found["error"]) == ([], None)
 
 
 def test_place_without_trouble_exits_with_0(url: str) -> None:
     assert run({"database_url": url}, "--region", "eu-west-1") == (0, "Nothing needs attention.\n")
+
+
+def test_trouble_of_all_places_is_shown_unless_one_is_named(url: str) -> None:
+    code, text = run({"database_url": url, "region": "eu-west-1"})
+
+    assert (code, SUMMARY in text) == (1, True)
+    assert "account 000000000000, region us-east-1" in text
+
+
+@pytest.mark.parametrize("place", ["database_url", "endpoint"])
+def test_what_cannot_be_reached_is_reported_as_json(place: str) -> None:
+    where = "postgresql://skipmq@127.0.0.1" if place == "database_url" else "http://127.0.0.1"
+
+    code, printed = run({place: f"{where}:{free_port()}"}, "--json")
+
+    found = json.loads(printed)
+    assert "queues" in found["unknown"]
+    assert found["error"]
+    # An unreachable database is known to be trouble, an unreachable node tells nothing.
+    states = ["database-unreachable"] if place == "database_url" else []
+    assert (code, [each["trouble"] for each in found["troubles"]]) == (2 - len(states), states)
+
+
+def test_watch_repeats_until_it_is_interrupted(url: str) -> None:
+    with subprocess.Popen(
+        [*SKIPMQ, "trouble", "--watch", "--json"],
+        env=environment({"database_url": url}),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watching:
+        assert watching.stdout is not None
+        documents = 0
+        for line in watching.stdout:
+            documents += line == "{\n"
+            if documents > 1:
+                watching.send_signal(signal.SIGINT)
+                break
+
+    assert documents > 1
+    assert watching.wait(60) == 130
 
 
 def test_trouble_of_a_node_that_is_called_by_http_is_the_same(url: str) -> None:

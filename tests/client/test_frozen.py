@@ -9,8 +9,7 @@ import psycopg
 import pytest
 
 from skipmq import Queue
-from skipmq.database import embedded
-from support import partitions
+from support import partitions, servers
 from support.applications import applications_of
 from support.http import eventually, free_port
 from support.postgres import Connection, Databases
@@ -28,7 +27,7 @@ SILENT = "the server did not answer within 5 s"
 @pytest.fixture(scope="module")
 def server(server_folder: Path) -> Iterator[Databases]:
     """Give a server that these tests alone use."""
-    with embedded.start(server_folder / "frozen", ephemeral=True) as started:
+    with servers.start(server_folder / "frozen", ephemeral=True) as started:
         yield Databases(started)
 
 

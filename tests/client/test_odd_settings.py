@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from skipmq import App, Context, Queue
 from skipmq.analytics.postgres import history
 from skipmq.broker.messages.message import OutgoingMessage
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.node import Node
 from skipmq.cli import cli
 from skipmq.client import ClientError, statements
 from skipmq.config.settings import Settings
 from skipmq.database import maintenance, pins, session
 from skipmq.database.statement import Statement
+from skipmq.protocol.call import Recipient
 from skipmq.protocol.identity import QueueName
 from support.applications import Applications
 from support.pooler import PgBouncer
@@ -131,7 +131,7 @@ async def assert_node_works(url: str) -> None:
         orders = await node.queues.find(QueueName("000000000000", "us-east-1", "orders"), deadline)
         isolation = await node.database.rows(Statement("show transaction_isolation"))
         assert isolation == [("read committed",)]
-        message = OutgoingMessage("00000000-0000-4000-8000-000000000000", "naïve 😀")
+        message = OutgoingMessage("00000000-0000-4000-8000-000000000000", "naïve 😀", 11)
         await node.standard.send(orders, [message], "tester", deadline)
         (found,) = (await node.standard.receive(orders, 1, None, deadline, Recipient())).messages
         assert found.body == "naïve 😀"

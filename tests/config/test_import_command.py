@@ -62,7 +62,7 @@ def test_queue_that_differs_is_left_until_it_is_overwritten(url: str, tmp_path: 
 
     assert "changed jobs" in run(url, "import", str(file), "--overwrite").stdout
     assert shown(url, "jobs")["delay_seconds"] == 5
-    assert json.loads(run(url, "queue", "tag", "jobs", "--json").stdout) == {"team": "shop"}
+    assert json.loads(run(url, "queue", "tag", "jobs", "--json").stdout)["tags"] == {"team": "shop"}
     assert "unchanged jobs" in run(url, "import", str(file)).stdout
 
 
@@ -125,10 +125,12 @@ def check(url: str, endpoint: str, tmp_path: Path, **variables: str) -> None:
     assert jobs["redrive_policy"] == redrive
     assert jobs["policy"]["Statement"][0]["Resource"] == f"{arn}jobs"
     assert fifo["content_based_deduplication"] is True
-    assert json.loads(run(url, "queue", "tag", "shop-jobs", "--json").stdout) == {"team": "shop"}
+    assert json.loads(run(url, "queue", "tag", "shop-jobs", "--json").stdout)["tags"] == {
+        "team": "shop"
+    }
     assert "shop-jobs: Policy: the service sns.amazonaws.com" in first.stderr
     assert "shop-dead: KmsMasterKeyId" in first.stderr
-    assert sorted(json.loads(run(url, "queue", "list", "--names", "--json").stdout)) == [
+    assert sorted(json.loads(run(url, "queue", "list", "--names", "--json").stdout)["names"]) == [
         *("shop-dead", "shop-jobs", "shop.fifo")
     ]
 
@@ -162,7 +164,7 @@ def test_queues_of_moto(url: str, moto: str, tmp_path: Path) -> None:
         (("a.toml", "--from-sqs"), "name a file, or write --from-sqs"),
         (("a.toml", "--prefix", "x"), "go with --from-sqs"),
         (("a.toml", "--print", "--overwrite"), "--print creates nothing"),
-        (("nowhere.toml",), "cannot be read"),
+        (("nowhere.toml",), "there is no such file: check the path"),
         (
             ("docker-compose.yml",),
             "docker-compose.yml: YAML declares no queues: name the elasticmq",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.browser import SCHEMES, WIDTHS, Browser
+from support.browser import Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
 from support.visitor import Visitor, signed_in
@@ -82,13 +82,9 @@ def test_keys_are_listed_without_secrets_for_admins_only(
     browser.click("main form button")
     browser.wait("Queues")
     for path in ("keys", f"keys/{reader['key']}"):
-        for width in WIDTHS:
-            for scheme in SCHEMES:
-                browser.look(width, scheme)
-                browser.open(f"{signing.url}/console/{path}")
-                browser.wait(reader["key"])
-                browser.picture(screenshots / f"{path.replace('/', '-')}-{width}-{scheme}.png")
-                assert browser.complaints() == []
+        browser.open(f"{signing.url}/console/{path}")
+        browser.wait(reader["key"])
+        browser.inspect(screenshots, path.replace("/", "-"))
 
 
 def test_node_without_signatures_says_so(node: NodeProcess) -> None:

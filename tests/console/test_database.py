@@ -89,7 +89,10 @@ def test_standbys_are_listed_or_the_grant_is_named(
     node, url = replicated
     page = f"{node.url}/console/database"
 
-    browser.pictures(page, screenshots, "database-standby", "yes, sync")
+    browser.look("desktop", "light")
+    browser.open(page)
+    browser.wait("yes, sync")
+    browser.inspect(screenshots, "database-standby")
 
     assert browser.text("tbody th").startswith("follower")
     assert browser.text("[data-label=State]") == "streaming"
@@ -132,10 +135,10 @@ def test_page_works_while_the_database_is_unreachable_and_says_when_it_came_back
             assert facts(browser)["Last outage"].startswith("now")
             assert facts(browser)["Connected to"].startswith(f"127.0.0.1 port {proxy.port}")
             assert facts(browser)["Schema"].startswith("0001")
-            browser.pictures(page, screenshots, "database-unreachable", "Unreachable")
-            browser.look("desktop", "light")
             with browser.hastened():
                 browser.open(page)
+            browser.wait("Unreachable")
+            browser.inspect(screenshots, "database-unreachable")
 
         eventually(lambda: browser.text(".status") == "Writable")
         eventually(lambda: facts(browser)["Outages"] == "1")

@@ -47,11 +47,11 @@ def test_each_partition_is_shown_also_while_another_is_away(
         most = owner.execute("show max_connections").fetchone()
     assert most is not None
 
-    browser.pictures(page, screenshots, "database-partitions", "Partition 1")
-
     browser.look("desktop", "light")
     with browser.hastened():
         browser.open(page)
+    browser.wait("Partition 1")
+    browser.inspect(screenshots, "database-partitions")
     eventually(lambda: [row["State"] for row in rows(browser)] == ["Writable", "Writable"])
     assert all(row["Size"].endswith("B") for row in rows(browser))
     assert rows(browser)[1]["Sessions"].endswith(f"of {most[0]}")
@@ -64,7 +64,9 @@ def test_each_partition_is_shown_also_while_another_is_away(
     eventually(lambda: browser.text("#partition h2") == "Partition 1")
     assert browser.text("#partition .status") == "Writable"
     assert not browser.count("#stale")
-    browser.pictures(page, screenshots, "database-partition-away", "Unreachable")
+    browser.open(page)
+    browser.wait("Unreachable")
+    browser.inspect(screenshots, "database-partition-away")
     browser.open(f"{node.url}/console/")
     browser.wait("Partition 0: The database is unreachable")
     assert browser.sees("1 of 2 partitions available")

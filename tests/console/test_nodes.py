@@ -96,3 +96,9 @@ def test_worker_is_not_marked_where_all_are_slow() -> None:
     workers = [worker(name, LatencyMilliseconds=250.0) for name in "abc"]
 
     assert {problem(each, workers) for each in workers} == {""}
+
+
+def test_worker_is_not_compared_with_those_without_requests() -> None:
+    workers = [worker("a", LatencyMilliseconds=250.0), worker("b", LatencyMilliseconds=None)]
+
+    assert {problem(each, workers) for each in workers} == {""}

@@ -49,7 +49,7 @@ def test_home_is_the_overview_that_leads_to_what_needs_attention(
     browser.look("desktop", "light")
     browser.open(f"{node.url}/console/")
 
-    browser.wait(f"Messages of {trouble} moved to its dead-letter queue")
+    browser.wait(f"Messages of {trouble} moved to a dead-letter queue")
     assert browser.sees("writable")
     assert "the-dead-letter-queue-fills" in browser.text(".troubles")
     browser.click(f"#dead-dead-lettered-{trouble}")
@@ -58,10 +58,20 @@ def test_home_is_the_overview_that_leads_to_what_needs_attention(
     assert browser.text("h1") == f"{trouble}-dead"
 
 
-def test_overview_says_that_nothing_needs_attention(node: NodeProcess) -> None:
+def test_overview_has_the_troubles_of_all_places(node: NodeProcess, trouble: str) -> None:
     page = Visitor(node.url, region="ap-south-1").get("/console/ap-south-1/000000000000/").body
 
-    assert "Nothing needs attention in account 000000000000, region ap-south-1." in page
+    assert f"Messages of {trouble} moved" in page
+    assert "Region us-east-1." in page
+    assert f'href="/console/us-east-1/000000000000/queues/{trouble}/overview"' in page
+
+
+def test_overview_without_trouble_says_so(signing: NodeProcess, keys: Keys) -> None:
+    visitor = signed_in(signing, keys.create("000000000077", "--role", "reader"))
+
+    page = visitor.get("/console/us-east-1/000000000077/").body
+
+    assert "Nothing needs attention in any region." in page
 
 
 def test_overview_of_a_key_has_what_it_may_read(

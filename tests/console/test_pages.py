@@ -1,4 +1,4 @@
-"""Every page in a browser: by keyboard, in two widths and both schemes of colours."""
+"""Every page in a browser: in two widths, in both schemes of colours, and by axe-core."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench.pages import addresses
-from support.browser import SCHEMES, WIDTHS, Browser
+from support.browser import Browser
 from support.http import NodeProcess, client
 from support.programs import not_here
 from support.visitor import Visitor
@@ -110,25 +110,25 @@ PAGES = {
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.usefixtures("queues")
-def test_page_is_sound_in_both_widths_and_schemes(
-    request: pytest.FixtureRequest,
-    node: NodeProcess,
-    browser: Browser,
-    screenshots: Path,
-    page: str,
+def test_page_is_sound_in_both_widths_and_schemes_and_axe_finds_nothing_serious(
+    node: NodeProcess, browser: Browser, screenshots: Path, page: str
 ) -> None:
     path, text = PAGES[page]
-    every = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
-    # What is too wide is so in both schemes, what is faint in both widths.
-    for width, scheme in every if request.config.getoption("screenshots") else every[1:3]:
-        browser.look(width, scheme)
-        browser.open(f"{node.url}/console/us-east-1/000000000000/{path}")
-        # What a node writes later, as records of the audit log, comes with a refresh.
-        browser.wait(text)
-        if page in FOLDED:
-            browser.click(FOLDED[page])
-        browser.picture(screenshots / f"{page}-{width}-{scheme}.png")
-        assert browser.complaints() == []
+    browser.look("phone", "light")
+    browser.open(f"{node.url}/console/us-east-1/000000000000/{path}")
+    # What a node writes later, as records of the audit log, comes with a refresh.
+    browser.wait(text)
+    if page in FOLDED:
+        browser.click(FOLDED[page])
+
+    browser.inspect(screenshots, page)
+
+    if not AXE.exists():
+        not_here("axe-core is not installed: `make clients` installs it")
+    assert browser.findings(AXE.read_text()) == []
+    # The other scheme has other colours, and nothing else.
+    browser.look("desktop", "dark")
+    assert browser.findings(AXE.read_text(), "color-contrast") == []
 
 
 @pytest.mark.usefixtures("queues")
@@ -140,23 +140,6 @@ def test_benchmark_opens_pages_that_there_are(node: NodeProcess) -> None:
     }
 
     assert set(found.values()) == {200}, found
-
-
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.usefixtures("queues")
-def test_axe_finds_nothing_serious(node: NodeProcess, browser: Browser, page: str) -> None:
-    if not AXE.exists():
-        not_here("axe-core is not installed: `make clients` installs it")
-    path, text = PAGES[page]
-    browser.look("desktop", "light")
-    browser.open(f"{node.url}/console/us-east-1/000000000000/{path}")
-    browser.wait(text)
-    if page in FOLDED:
-        browser.click(FOLDED[page])
-    assert browser.findings(AXE.read_text()) == []
-    # The other scheme has other colours, and nothing else.
-    browser.look("desktop", "dark")
-    assert browser.findings(AXE.read_text(), "color-contrast") == []
 
 
 def test_axe_finds_a_button_without_a_name(node: NodeProcess, browser: Browser) -> None:

@@ -47,7 +47,7 @@ def test_name_in_the_list_leads_to_the_overview(
     facts = browser.text(".facts")
     for each in ("viewed-dead after 1 receive", "1 day", "team=search"):
         assert each in facts
-    eventually(lambda: "moved to its dead-letter queue" in browser.text(".troubles"))
+    eventually(lambda: "moved to a dead-letter queue" in browser.text(".troubles"))
     assert "Redrive messages" not in browser.text("#acts")
     assert browser.complaints() == []
 

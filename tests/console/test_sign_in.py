@@ -167,7 +167,7 @@ def test_session_ends_when_its_key_is_revoked(signing: NodeProcess, keys: Keys) 
     visitor = signed_in(signing, key)
     assert visitor.get("queues").status == 200
 
-    keys.run("revoke", key["key"])
+    keys.run("revoke", key["key"], "--yes")
 
     eventually(lambda: visitor.get("queues").status == 303)
     assert visitor.post("create", {"name": "revoked", "kind": "standard"}).status == 303

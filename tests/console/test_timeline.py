@@ -1,11 +1,10 @@
 """The timeline of a message: by keyboard, followed into another queue, with few rights."""
 
 import json
+from pathlib import Path
 from typing import Any
 
-import pytest
-
-from support.browser import KEYS, SCHEMES, WIDTHS, Browser
+from support.browser import KEYS, Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
 from support.visitor import signed_in
@@ -34,7 +33,7 @@ def heads(browser: Browser) -> list[str]:
 
 
 def test_message_is_followed_by_keyboard_into_its_dead_letter_queue(
-    request: pytest.FixtureRequest, node: NodeProcess, browser: Browser, screenshots: Any
+    node: NodeProcess, browser: Browser, screenshots: Path
 ) -> None:
     sent = dead_letter(client(node.url), "trail")
     browser.look("desktop", "light")
@@ -52,12 +51,7 @@ def test_message_is_followed_by_keyboard_into_its_dead_letter_queue(
     moved = browser.texts(".event")[2]
     assert "from trail to trail-dead · received 2 times · by skipmq" in moved
     assert "received 3 times" in browser.texts(".event")[3]
-    every = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
-    for width, scheme in every if request.config.getoption("screenshots") else every[1:3]:
-        browser.look(width, scheme)
-        browser.open(browser.driver.current_url)
-        browser.picture(screenshots / f"timeline-{width}-{scheme}.png")
-        assert browser.complaints() == []
+    browser.inspect(screenshots, "timeline")
 
 
 def test_timeline_is_linked_from_the_message_and_refreshes_itself(

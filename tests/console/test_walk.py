@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.browser import KEYS, SCHEMES, WIDTHS, Browser
+from support.browser import KEYS, Browser
 from support.http import eventually
 from support.night import Night, night
 
@@ -33,11 +33,7 @@ class Walk:
 
     def seen(self, name: str) -> None:
         step = f"walk-{next(self._number):02}-{name}"
-        every = [(width, scheme) for width in WIDTHS for scheme in SCHEMES]
-        for width, scheme in [*every, ("desktop", "light")]:
-            self.browser.look(width, scheme)
-            self.browser.picture(self._folder / f"{step}-{width}-{scheme}.png")
-            assert self.browser.complaints() == []
+        self.browser.inspect(self._folder, step)
 
     def go(self, key: str, title: str) -> None:
         """Go to a page by its keys."""
@@ -62,7 +58,7 @@ def find_trouble(walk: Walk) -> None:
     worst, second = walk.browser.texts(".trouble")
     assert "No client receives from thumbnails" in worst
     assert re.search(r"the oldest 2[4-9] minutes", worst)
-    assert "Messages of payments moved to its dead-letter queue" in second
+    assert "Messages of payments moved to a dead-letter queue" in second
     assert re.search(r"Since (18|19|2.) minutes", second)
     walk.seen("home")
 

@@ -26,13 +26,16 @@ VALUES = TIMES | {
     "account": ACCOUNT,
     "region": "us-east-1",
     "filter": "",
-    "queue": "orders",
+    "queue": "orders|dead",
     "instance": ".+",
 }
 # Panels that have no data here, and why.
 EMPTY = {
     "Standby lag": "the server of the test has no standby",
     "Standby lag in WAL": "the server of the test has no standby",
+    "Table lock": "no table is locked",
+    "Snapshot holder": "no transaction is a minute old",
+    "Certificate": "the node of the test has none",
 }
 
 
@@ -52,6 +55,10 @@ def selectors(name: str) -> list[str]:
 
 def expressions(name: str) -> list[str]:
     return [target["expr"] for panel in panels(name) for target in panel["targets"]]
+
+
+def annotations(name: str) -> list[str]:
+    return [each["expr"] for each in DASHBOARDS[name]["annotations"]["list"]]
 
 
 def labels(panel: dict[str, Any], target: dict[str, Any]) -> frozenset[str]:
@@ -109,6 +116,8 @@ def test_links_lead_to_dashboards_and_set_variables_that_they_have(name: str) ->
     found = {dashboard["uid"]: name for name, dashboard in DASHBOARDS.items()}
 
     assert DASHBOARDS[name]["links"][0]["tags"] == DASHBOARDS[name]["tags"]
+    assert DASHBOARDS[name]["links"][1]["url"] == "${console}"
+    assert "console" in {variable["name"] for variable in variables(name)}
     assert links or name in {"node", "queue"}
     for link in links:
         uid, _, query = link.removeprefix("/d/").partition("?")
@@ -121,7 +130,7 @@ def test_links_lead_to_dashboards_and_set_variables_that_they_have(name: str) ->
 def test_expressions_use_variables_of_their_dashboard_and_the_cluster(name: str) -> None:
     known = {variable["name"] for variable in variables(name)} | set(TIMES)
 
-    for expression in expressions(name) + selectors(name):
+    for expression in expressions(name) + selectors(name) + annotations(name):
         assert set(re.findall(r"\$(\w+)", expression)) <= known
         metrics = r"\b(?:skipmq_\w+|ALERTS|up)\b"
         cluster = r"\{(?:job=\"skipmq\", )?cluster=\"\$cluster\""
@@ -147,7 +156,7 @@ def test_nodes_define_every_metric_that_a_dashboard_names() -> None:
     named = {
         metric
         for name in DASHBOARDS
-        for expression in expressions(name) + selectors(name)
+        for expression in expressions(name) + selectors(name) + annotations(name)
         for metric in re.findall(r"\bskipmq_\w+", expression)
     }
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from local_cluster import ClusterError, LocalCluster, parts, programs
+from local_cluster import ClusterError, LocalCluster, parts, patroni, programs
 from support.http import ROOT, eventually
 from support.partitions import plproxy_server
 from support.processes import is_alive
@@ -82,6 +83,17 @@ def start(tmp_path: Path, *options: str) -> Iterator[Started]:
 def started(tmp_path: Path) -> Iterator[Started]:
     with start(tmp_path) as started:
         yield started
+
+
+def test_database_that_patroni_has_yet_to_create_is_waited_for(tmp_path: Path) -> None:
+    absent = 'database \\"skipmq\\" does not exist'
+    script = f'test -e made && exit; touch made; echo "{absent}" >&2; exit 1'
+    command = ["env", "--chdir", str(tmp_path), "sh", "-c", script]
+    patroni.run_once_created(command, {}, time.monotonic() + 60, "no schema")
+
+    refused = ["sh", "-c", "echo no >&2; exit 1"]
+    with pytest.raises(ClusterError, match="no schema: no"):
+        patroni.run_once_created(refused, {}, time.monotonic() + 60, "no schema")
 
 
 @pytest.mark.slow

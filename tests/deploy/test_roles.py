@@ -9,6 +9,8 @@ from skipmq.database import schema
 from support.http import ROOT
 from support.postgres import Databases
 
+# What CREATEROLE is good for changed in PostgreSQL 16.
+pytestmark = pytest.mark.every_server
 DOCS = ROOT / "app" / "docs"
 ROLES = (DOCS / "operate" / "managed-postgresql.md").read_text()
 READING = (DOCS / "analyse" / "reading.md").read_text()

@@ -262,7 +262,7 @@ def test_list_queue_statistics_has_a_page_of_those_that_match(
     assert " ".join(third) == (
         "QueueName FifoQueue DeadLetterQueue Visible InFlight Delayed Sent BytesSent Received"
         " EmptyReceives Deleted Expired DeadLettered Redriven MovedIn SentPerMinute"
-        " ReceivedPerMinute DeletedPerMinute OldestSeconds Minutes"
+        " ReceivedPerMinute DeletedPerMinute OldestSeconds ExpiresInSeconds Minutes"
     )
     assert (third["OldestSeconds"], third["SentPerMinute"], third["Minutes"]) == (None, 0, [])
     nothing = {"Queues": [], "Matches": 0}

@@ -43,14 +43,19 @@ def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
 
     # Of the minute in which the first of them moved.
     assert 0 <= trouble.pop("Seconds") < 3600
+    assert trouble.pop("SinceTimestamp")
     assert trouble == {
         "Trouble": "dead-lettered",
         "Severity": "warning",
-        "Summary": f"Messages of {name} moved to its dead-letter queue in a quarter of an hour: 1",
+        "Summary": f"Messages of {name} moved to a dead-letter queue in a quarter of an hour: 1",
         "QueueName": name,
         "DeadLetterQueue": dead,
         "Messages": 1,
         "Alert": "DeadLetters",
+        "Remedy": "Look at the kinds of failure in its dead-letter queue.",
+        "Usual": 0,
+        "Account": "000000000000",
+        "Region": "us-east-1",
         "Runbook": "app/docs/operate/runbook.md#the-dead-letter-queue-fills",
     }
     assert overview["Found"] >= len(overview["Troubles"])

@@ -214,7 +214,7 @@ def test_key_is_refused_while_it_is_disabled_and_when_it_is_revoked(
     keys.run("enable", made["key"])
     for each in both:
         until_known(each)
-    keys.run("revoke", made["key"])
+    keys.run("revoke", made["key"], "--yes")
     eventually(refused)
 
 
@@ -250,7 +250,7 @@ def test_temporary_credentials_end_with_their_key(node: NodeProcess, keys: Keys,
     made = keys.create()
     sqs = until_known(client(node.url, wire, **keys.session(made["key"])))
 
-    keys.run("revoke", made["key"])
+    keys.run("revoke", made["key"], "--yes")
 
     eventually(lambda: all(refusal(sqs) == "InvalidClientTokenId" for _ in range(10)))
 
@@ -262,7 +262,7 @@ def test_rotated_key_works_beside_the_new_one(node: NodeProcess, keys: Keys, wir
 
     until_known(client(node.url, wire, key=new["access_key_id"], secret=new["secret_access_key"]))
     assert not refusal(old_one)
-    (old,) = [one for one in keys.run("list") if one["access_key_id"] == made["key"]]
+    (old,) = [one for one in keys.run("list")["keys"] if one["access_key_id"] == made["key"]]
     assert old["expires"]
 
 
@@ -270,7 +270,9 @@ def test_use_of_a_key_is_noted(keys: Keys, sqs: Any, key: dict[str, str]) -> Non
     assert not refusal(sqs)
 
     def used() -> Any:
-        return next(k for k in keys.run("list") if k["access_key_id"] == key["key"])["last_used"]
+        return next(k for k in keys.run("list")["keys"] if k["access_key_id"] == key["key"])[
+            "last_used"
+        ]
 
     assert eventually(used)
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from skipmq.database import embedded
+from support import servers
 from support.clock import MovedClock, connect
 from support.fifo_model import FifoQueue
 from support.http import NodeProcess, client
@@ -51,7 +51,7 @@ ATTEMPTS = st.sampled_from([None, None, "first", "second"])
 
 @pytest.fixture(scope="module")
 def world(server_folder: Path) -> Iterator[World]:
-    with embedded.start(server_folder / "state-machine", ephemeral=True) as server:
+    with servers.start(server_folder / "state-machine", ephemeral=True) as server:
         url = Databases(server).migrated()
         node = NodeProcess(
             database_url=url, workers=1, connections=1, purge_cooldown=0, name_cooldown=0

@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from skipmq.database import files, planner, schema
+from skipmq.database import condition, files, schema
 from support.commands import invoke
 from support.http import environment, free_port
 from support.postgres import Connection, Databases, as_node
@@ -29,7 +29,7 @@ def settings(connection: Connection) -> dict[str, set[str]]:
 def by_doctor(url: str) -> dict[str, Any]:
     """Return what `skipmq doctor` finds about them as a node's role."""
     variables = environment({"database_url": as_node(url), "port": free_port()})
-    findings = json.loads(invoke(("doctor", "--json"), variables).stdout)
+    findings = json.loads(invoke(("doctor", "--json"), variables).stdout)["checks"]
     found: dict[str, Any]
     (found,) = (each for each in findings if each["check"] == "planner")
     return found
@@ -40,7 +40,7 @@ def test_functions_that_are_replaced_lose_their_settings_until_the_next_migratio
     databases: Databases,
 ) -> None:
     url = databases.migrated()
-    names = set(planner.functions())
+    names = set(condition.planned())
     with psycopg.connect(url, autocommit=True) as owner:
         installed = settings(owner)
         well = by_doctor(url)

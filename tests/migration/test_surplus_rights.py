@@ -54,7 +54,9 @@ def run(url: str, *words: str) -> str:
 
 
 def roles_by_doctor(url: str) -> dict[str, Any]:
-    (found,) = (f for f in json.loads(run(url, "doctor", "--json")) if f["check"] == "roles")
+    (found,) = (
+        f for f in json.loads(run(url, "doctor", "--json"))["checks"] if f["check"] == "roles"
+    )
     return dict(found)
 
 
@@ -100,9 +102,11 @@ def test_default_privileges_do_not_reach_the_janitors_partitions(administrator: 
 @pytest.mark.parametrize(
     ("grant", "what"),
     [
-        (
+        # Versions differ in what is all.
+        pytest.param(
             "grant all on all tables in schema skipmq to shopx",
             "role shopx has delete, insert, ",
+            marks=pytest.mark.every_server,
         ),
         (
             "grant select on skipmq.message to public",

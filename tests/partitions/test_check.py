@@ -256,6 +256,6 @@ def test_doctor_of_a_router_checks_roles_in_each_partition(two: Partitions) -> N
         environment({"database_url": as_node(two.router), "port": free_port()}),
     )
 
-    found = {each["check"]: each for each in json.loads(done.stdout)}
+    found = {each["check"]: each for each in json.loads(done.stdout)["checks"]}
     assert all(found[f"roles of partition {number}"]["ok"] for number in (0, 1))
     assert "a router of 2 partitions" in found["database"]["detail"]

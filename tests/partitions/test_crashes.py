@@ -10,7 +10,7 @@ import psutil
 import psycopg
 import pytest
 
-from skipmq.database import embedded
+from support import servers
 from support.http import NodeProcess, client, eventually
 from support.partitions import Partitions
 from support.postgres import Databases, as_node
@@ -24,7 +24,7 @@ def made(
     embedded_databases: Databases, router_server: Databases, server_folder: Path
 ) -> Iterator[Partitions]:
     """Give two partitions, of which the second has a server that may crash."""
-    with embedded.start(server_folder / "crashing", ephemeral=True) as server:
+    with servers.start(server_folder / "crashing", ephemeral=True) as server:
         yield Partitions([embedded_databases, Databases(server)], router_server)
 
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq.database import embedded
+from support import servers
 from support.audit import written
 from support.http import NodeProcess, client, eventually, extension
 from support.key_commands import MASTER_KEY, Keys
@@ -27,7 +27,7 @@ each_way = pytest.mark.parametrize(
 @pytest.fixture
 def first(server_folder: Path) -> Iterator[Databases]:
     """Give a server for the first partition, which the test may take down."""
-    server = embedded.start(server_folder / f"first-{next(_number)}", ephemeral=True)
+    server = servers.start(server_folder / f"first-{next(_number)}", ephemeral=True)
     yield Databases(server)
     server.release()
 

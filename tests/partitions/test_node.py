@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
-from skipmq.database import embedded
+from support import servers
 from support.http import NodeProcess, client, eventually, raw
 from support.partitions import Partitions, frozen, is_up, plproxy_server
 from support.postgres import Databases, as_node
@@ -21,7 +21,7 @@ _number = count(1)
 @pytest.fixture
 def second(server_folder: Path) -> Iterator[Databases]:
     """Give a server that the test may take down."""
-    server = embedded.start(server_folder / f"second-{next(_number)}", ephemeral=True)
+    server = servers.start(server_folder / f"second-{next(_number)}", ephemeral=True)
     yield Databases(server)
     server.release()
 
@@ -150,7 +150,7 @@ def lost(
 ) -> Iterator[tuple[NodeProcess, Partitions, Databases]]:
     """Give a node whose router has a server of its own, to be taken down."""
     folder = server_folder / f"router-{next(_number)}"
-    server = embedded.start(folder, ephemeral=True, bin_dir=plproxy_server())
+    server = servers.start(folder, ephemeral=True, bin_dir=plproxy_server())
     router_server = Databases(server)
     made = Partitions([embedded_databases, embedded_databases], router_server)
     with NodeProcess(

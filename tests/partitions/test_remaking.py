@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from skipmq.database.partitions import Database
-from skipmq.database.router import routers
+from skipmq.database.router import partition_map, routers
 from skipmq.database.statement import Statement
 from skipmq.protocol import errors
 from support.http import NodeProcess, client, eventually
@@ -29,7 +29,7 @@ SETTINGS = {
 
 
 def test_requests_wait_while_the_router_is_made_again(fresh: Partitions) -> None:
-    whole = routers.find_map(fresh.router)
+    whole = partition_map.find_map(fresh.router)
     with (
         NodeProcess(
             database_url=with_long_lock_timeout(as_node(fresh.router)), workers=1

@@ -154,19 +154,19 @@ async def test_what_finds_no_room_is_left_out_and_counted(owner: Connection, dat
 
 
 async def test_records_wait_for_a_database_that_is_away(owner: Connection, database: str) -> None:
-    pool = Database(as_node(database), size=1)
-    audit = Audit(pool, writes=True)
-    pool.availability.mark_unavailable(psycopg.OperationalError("gone"))
+    own = Database(as_node(database), size=1)
+    audit = Audit(own, writes=True)
+    own.pool.availability.mark_unavailable(psycopg.OperationalError("gone"))
     audit.note(record())
 
     await audit.flush()
     lost = written(owner)
-    await pool.availability.wait_until_available()
+    await own.pool.availability.wait_until_available()
     await audit.flush()
 
     assert lost == []
     assert len(written(owner)) == 1
-    pool.close()
+    own.close()
 
 
 def test_flood_without_a_key_hides_no_refusal_of_one(keys: Keys, log: Connection) -> None:

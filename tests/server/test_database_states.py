@@ -14,10 +14,10 @@ import botocore.exceptions
 import psycopg
 import pytest
 
-from skipmq.database import embedded
 from skipmq.protocol.limits import DEFAULT_ACCOUNT
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
+from support.servers import start
 
 WORKERS = 2
 # Requests for health that reach each of the workers.
@@ -267,7 +267,7 @@ def test_full_primary_behind_a_read_only_server_is_not_taken_for_read_only(
     embedded_databases: Databases, own_url: str, server_folder: Path
 ) -> None:
     name = psycopg.conninfo.conninfo_to_dict(own_url)["dbname"]
-    with embedded.start(server_folder / "read-only", ephemeral=True) as other:
+    with start(server_folder / "read-only", ephemeral=True) as other:
         with psycopg.connect(other.url, autocommit=True) as admin:
             admin.execute(f"create database {name}")
             admin.execute("create role skipmq_node login")

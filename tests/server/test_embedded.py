@@ -7,6 +7,7 @@ import pytest
 from skipmq.database import embedded
 from skipmq.database.embedded import EmbeddedError, binaries
 from support.processes import add_row, ask, holding, keeper_of, postmaster_of, rows, until_gone
+from support.servers import start
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 
@@ -25,8 +26,8 @@ def test_start_on_nothing_makes_a_server_that_answers(data: Path) -> None:
 
 
 def test_release_of_the_last_user_stops_the_server(data: Path) -> None:
-    server = embedded.start(data)
-    again = embedded.start(data)
+    server = start(data)
+    again = start(data)
     postmaster, its_keeper = postmaster_of(data), keeper_of(data)
 
     server.release()
@@ -39,21 +40,21 @@ def test_release_of_the_last_user_stops_the_server(data: Path) -> None:
 
 
 def test_second_start_is_on_the_same_data(data: Path) -> None:
-    with embedded.start(data) as server:
+    with start(data) as server:
         add_row(server.url, 1)
         postmaster = postmaster_of(data)
     until_gone(postmaster)
 
-    with embedded.start(data) as server:
+    with start(data) as server:
         assert rows(server.url) == [1]
 
 
 def test_start_right_after_release_always_gets_a_server(data: Path) -> None:
     for number in range(4):
-        with embedded.start(data) as server:
+        with start(data) as server:
             add_row(server.url, number)
 
-    with embedded.start(data) as server:
+    with start(data) as server:
         assert rows(server.url) == list(range(4))
 
 
@@ -83,7 +84,7 @@ def test_ephemeral_folder_is_removed_after_release() -> None:
 
 def test_ephemeral_start_right_after_release_is_empty_or_shared(data: Path) -> None:
     for _ in range(3):
-        with embedded.start(data, ephemeral=True) as server:
+        with start(data, ephemeral=True) as server:
             assert ask(server.url, "select 1") == 1
 
 
@@ -92,17 +93,17 @@ def test_ephemeral_start_refuses_a_folder_with_contents(data: Path) -> None:
     (data / "thesis.tex").touch()
 
     with pytest.raises(EmbeddedError, match="not empty"):
-        embedded.start(data, ephemeral=True)
+        start(data, ephemeral=True)
 
     assert (data / "thesis.tex").exists()
 
 
 def test_lasting_start_refuses_a_throw_away_folder(data: Path) -> None:
     with (
-        embedded.start(data, ephemeral=True),
+        start(data, ephemeral=True),
         pytest.raises(EmbeddedError, match="temporary"),
     ):
-        embedded.start(data)
+        start(data)
 
 
 def test_folder_with_a_long_name_and_spaces_works(place: Path) -> None:
@@ -117,13 +118,13 @@ def test_folder_with_a_long_name_and_spaces_works(place: Path) -> None:
 
 
 def test_cluster_of_another_major_version_is_refused(data: Path) -> None:
-    with embedded.start(data):
+    with start(data):
         postmaster = postmaster_of(data)
     until_gone(postmaster)
     (data / "postgresql" / "PG_VERSION").write_text("12\n")
 
     with pytest.raises(EmbeddedError, match="created by PostgreSQL 12 and this is"):
-        embedded.start(data)
+        start(data)
 
 
 def test_server_that_cannot_start_is_given_up_with_its_last_words(data: Path) -> None:
@@ -132,7 +133,7 @@ def test_server_that_cannot_start_is_given_up_with_its_last_words(data: Path) ->
     (data / "local.conf").chmod(0o644)
 
     with pytest.raises(EmbeddedError, match=r"FATAL.*postgresql\.log"):
-        embedded.start(data)
+        start(data)
 
 
 def test_failed_initdb_is_told_and_leaves_nothing(data: Path, place: Path) -> None:
@@ -154,7 +155,7 @@ def test_large_log_is_begun_anew(data: Path) -> None:
     with (data / "postgresql.log").open("wb") as log:
         log.truncate(11_000_000)
 
-    with embedded.start(data):
+    with start(data):
         size = (data / "postgresql.log").stat().st_size
 
     assert size < 100_000

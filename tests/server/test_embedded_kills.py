@@ -20,6 +20,7 @@ from support.processes import (
     until,
     until_gone,
 )
+from support.servers import start
 
 
 def test_processes_starting_at_once_share_a_server_until_the_last_is_gone(data: Path) -> None:
@@ -47,32 +48,32 @@ def test_kill_of_the_only_holder_stops_the_server_and_keeps_the_data(data: Path)
 
         until_gone(postmaster)
 
-    with embedded.start(data) as server:
+    with start(data) as server:
         assert rows(server.url) == [1]
 
 
 def test_kill_of_the_postmaster_brings_it_back(data: Path) -> None:
-    with embedded.start(data) as server:
+    with start(data) as server:
         add_row(server.url, 1)
         postmaster = postmaster_of(data)
 
         os.kill(postmaster, signal.SIGKILL)
         until_gone(postmaster)
-        with embedded.start(data):  # It waits until the server is ready.
+        with start(data):  # It waits until the server is ready.
             assert rows(server.url) == [1]
 
         assert postmaster_of(data) != postmaster
 
 
 def test_kill_of_the_keeper_leaves_a_server_that_the_next_start_takes_over(data: Path) -> None:
-    with embedded.start(data) as first:
+    with start(data) as first:
         add_row(first.url, 1)
         orphan, killed = postmaster_of(data), keeper_of(data)
         os.kill(killed, signal.SIGKILL)
         until_gone(killed)
         add_row(first.url, 2)
 
-        with embedded.start(data) as second:
+        with start(data) as second:
             assert not is_alive(orphan)
             assert rows(second.url) == [1, 2]
             assert "keeper.py" in Path(f"/proc/{keeper_of(data)}/cmdline").read_text()
@@ -82,7 +83,7 @@ def test_kill_of_the_keeper_leaves_a_server_that_the_next_start_takes_over(data:
 
 
 def test_kill_of_the_keeper_does_not_outlast_the_last_release(data: Path) -> None:
-    with embedded.start(data):
+    with start(data):
         orphan, killed = postmaster_of(data), keeper_of(data)
         os.kill(killed, signal.SIGKILL)
         until_gone(killed)
@@ -100,7 +101,7 @@ def test_kill_of_all_recovers(data: Path) -> None:
         holder.kill()
     until_gone(postmaster)
 
-    with embedded.start(data) as server:
+    with start(data) as server:
         assert rows(server.url) == [1]
 
 
@@ -119,24 +120,24 @@ def test_start_is_not_misled_by_a_process_number_that_another_program_has_now(da
         for path in (data / "postgresql/postmaster.pid", data / "run/.s.PGSQL.5432.lock"):
             path.write_text(path.read_text().replace(f"{postmaster}\n", f"{other.pid}\n", 1))
 
-        with embedded.start(data) as server:
+        with start(data) as server:
             assert rows(server.url) == [1]
 
 
 def test_sigterm_to_the_keeper_stops_the_server_and_the_next_start_revives_it(data: Path) -> None:
-    with embedded.start(data):
+    with start(data):
         postmaster, told = postmaster_of(data), keeper_of(data)
 
         os.kill(told, signal.SIGTERM)
         until_gone(postmaster)
         until_gone(told)
 
-        with embedded.start(data) as again:
+        with start(data) as again:
             assert ask(again.url, "select 1") == 1
 
 
 def test_keys_of_the_terminal_do_not_reach_the_keeper(data: Path) -> None:
-    with embedded.start(data) as server:
+    with start(data) as server:
         its_keeper = keeper_of(data)
         for key in (signal.SIGINT, signal.SIGHUP):
             os.kill(its_keeper, key)
@@ -147,7 +148,7 @@ def test_keys_of_the_terminal_do_not_reach_the_keeper(data: Path) -> None:
 
 
 def test_locks_do_not_leak_into_the_server(data: Path) -> None:
-    with embedded.start(data):
+    with start(data):
         held = files_of(postmaster_of(data))
 
     assert not [path for path in held if path.suffix == ".lock" and path.parent == data]

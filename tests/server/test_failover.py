@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq.database import embedded
+from support import servers
 from support.clock import connect
 from support.http import NodeProcess, client, eventually
 from support.postgres import Connection, Databases, as_node
@@ -27,7 +28,7 @@ DEADLINE = 2
 
 @pytest.fixture(scope="module")
 def server(server_folder: Path) -> Iterator[embedded.Server]:
-    with embedded.start(server_folder / "failing", ephemeral=True) as found:
+    with servers.start(server_folder / "failing", ephemeral=True) as found:
         yield found
 
 

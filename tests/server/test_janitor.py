@@ -12,6 +12,7 @@ from skipmq.broker.upkeep import CHUNK
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver
 from skipmq.database.partitions import Database
+from skipmq.database.pool import Pool
 from skipmq.server.processes.janitor import Janitor, listen_for_tasks
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
@@ -21,9 +22,9 @@ QUEUE_ID = "select queue_id from skipmq.queue where name = 'orders'"
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Database]:
+async def connected(url: str) -> AsyncIterator[Pool]:
     """Connect to a database with a node's rights."""
-    pool = Database(as_node(url), size=1)
+    pool = Pool(as_node(url), size=1)
     try:
         yield pool
     finally:
@@ -54,7 +55,7 @@ def test_transaction_that_stays_open_is_shown_by_the_name_of_its_session(databas
         shown = Shown()
         async with connected(database) as pool:
             await Janitor(pool, Settings(), shown).tick()
-            assert shown.states["snapshot holder"] == {("",): 0.0}
+            assert "snapshot holder" not in shown.states
             await Janitor(pool, Settings(), shown, named_after=0.0).tick()
             ((session,),) = owner.execute("select session from skipmq.oldest_snapshot()").fetchall()
         return shown, session
@@ -131,7 +132,7 @@ async def test_round_makes_missing_partitions(database: str, owner: Connection) 
 
 @pytest.mark.usefixtures("stopwatch")
 async def test_round_without_database_goes_on() -> None:
-    pool = Database("postgresql://127.0.0.1:1/nowhere", size=1)
+    pool = Pool("postgresql://127.0.0.1:1/nowhere", size=1)
     janitor = Janitor(pool, Settings())
 
     assert await janitor.tick() == 1
@@ -224,11 +225,12 @@ async def test_task_that_is_started_is_continued_before_the_next_round(
 ) -> None:
     """By the stopwatch no next round is due."""
     redrive = Redrive(owner, 2)
-    pool = Database(as_node(database), size=1)
-    janitor = Janitor(pool, Settings())
+    listened = Database(as_node(database), size=1)
+    janitor = Janitor(listened.pool, Settings())
     await janitor.tick()
     running = [
-        asyncio.create_task(part) for part in (janitor.run(), listen_for_tasks(pool, janitor.wake))
+        asyncio.create_task(part)
+        for part in (janitor.run(), listen_for_tasks(listened, janitor.wake))
     ]
     status = "select status from skipmq.move_task order by started_at desc limit 1"
     try:
@@ -241,4 +243,4 @@ async def test_task_that_is_started_is_continued_before_the_next_round(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        pool.close()
+        listened.close()

@@ -11,10 +11,10 @@ import pytest
 
 from skipmq.broker.messages.budget import GROUP_BYTES, WORKER_BYTES
 from skipmq.broker.messages.message import Reception
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
+from skipmq.protocol.call import Recipient
 from skipmq.protocol.identity import QueueName
 from skipmq.server.answer import Broker
 from skipmq.server.http.door import Door

@@ -10,13 +10,13 @@ from uuid import uuid4
 import pytest
 
 from skipmq.broker.messages.message import OutgoingMessage, Reception
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.messages.receipts import Receipt
 from skipmq.broker.messages.statements import receipts_for
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors
+from skipmq.protocol.call import Recipient
 from skipmq.protocol.identity import QueueName
 from skipmq.telemetry.metrics import Metrics
 from support.postgres import Connection, as_node, with_long_lock_timeout
@@ -46,7 +46,7 @@ async def queues_of(node: Node, owner: Connection, names: Sequence[str]) -> list
 
 
 def message(body: str, group: str = "g") -> OutgoingMessage:
-    return OutgoingMessage(str(uuid4()), body, group_id=group, deduplication_id=body)
+    return OutgoingMessage(str(uuid4()), body, len(body), group_id=group, deduplication_id=body)
 
 
 async def send(
@@ -56,7 +56,11 @@ async def send(
     requests = [
         node.messages(queue).send(
             queue,
-            [message(body, group) if queue.fifo else OutgoingMessage(str(uuid4()), body)],
+            [
+                message(body, group)
+                if queue.fifo
+                else OutgoingMessage(str(uuid4()), body, len(body))
+            ],
             senders[n] if senders else "me",
             node.deadline(),
         )
@@ -258,7 +262,7 @@ async def test_first_message_with_a_group_waits_for_no_lock_on_its_queue(
 ) -> None:
     async with node_of(with_long_lock_timeout(as_node(database))) as node:
         queues = await queues_of(node, owner, ["a", "b"])
-        grouped = [OutgoingMessage(str(uuid4()), "x", group_id="tenant")]
+        grouped = [OutgoingMessage(str(uuid4()), "x", 1, group_id="tenant")]
         with owner.transaction():
             owner.execute(
                 "select from skipmq.queue where queue_id = %s for update", (queues[0].id,)

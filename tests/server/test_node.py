@@ -13,12 +13,11 @@ import pytest
 from skipmq.actions.dispatch import perform
 from skipmq.broker import queues
 from skipmq.broker.messages.message import OutgoingMessage
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver
 from skipmq.protocol import errors, requests
-from skipmq.protocol.call import Call, Request
+from skipmq.protocol.call import Call, Recipient, Request
 from skipmq.protocol.identity import Identity, QueueName
 from support import http
 from support.loop import eventually
@@ -173,7 +172,7 @@ async def test_message_sent_over_an_odd_connection_is_what_it_was(
 ) -> None:
     Queue(owner)
     odd = Node(Settings(), f"{as_node(database)}&{settings}")
-    message = OutgoingMessage("00000000-0000-4000-8000-000000000000", "naïve 😀")
+    message = OutgoingMessage("00000000-0000-4000-8000-000000000000", "naïve 😀", 11)
     before = number(owner, "select (extract(epoch from clock_timestamp()) * 1000000)::bigint")
 
     try:

@@ -303,4 +303,4 @@ async def test_requests_that_look_a_queue_up_together_take_one_connection(
 
 def waiting(database: Database) -> int:
     """Return how many wait for a connection."""
-    return database._permits.waiting()  # noqa: SLF001
+    return database.pool._permits.waiting()  # noqa: SLF001

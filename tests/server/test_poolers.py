@@ -82,7 +82,7 @@ def test_commands_name_the_remedy_in_one_sentence(pooler: Callable[..., PgBounce
         assert refused[0] == 1
         assert len(refused[1].splitlines()) == 1
         assert REMEDY in refused[1]
-    problems = [each for each in json.loads(found) if not each["ok"]]
+    problems = [each for each in json.loads(found)["checks"] if not each["ok"]]
     assert code == 1
     assert [each["check"] for each in problems] == ["database"]
     assert REMEDY in problems[0]["detail"]

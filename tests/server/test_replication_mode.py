@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,16 @@ import pytest
 from botocore.exceptions import ClientError
 
 from skipmq.broker.messages.message import OutgoingMessage
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.messages.statements import receipts_for
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.config.settings import Settings
 from skipmq.database import embedded
 from skipmq.protocol import errors
+from skipmq.protocol.call import Recipient
 from skipmq.protocol.identity import QueueName
-from skipmq.protocol.uuids import new_uuid
-from support import standby
+from skipmq.protocol.message import new_uuid
+from support import servers, standby
 from support.clock import connect
 from support.http import NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
@@ -29,11 +30,13 @@ from support.sql import number
 from support.standby import WAITING_SENDS, wait_for_standby
 from support.trees import frozen
 
+_number = count(1)
+
 
 @pytest.fixture(scope="module")
 def lonely(server_folder: Path) -> Iterator[tuple[Any, Connection]]:
     """Give a client and a connection of the owner."""
-    with embedded.start(server_folder / "lonely", ephemeral=True) as server:
+    with servers.start(server_folder / "lonely", ephemeral=True) as server:
         url = Databases(server).migrated()
         with (
             connect(url) as owner,
@@ -84,10 +87,12 @@ def test_send_waits_for_standbys_unless_its_queue_says_none(
 @pytest.fixture(scope="module")
 def cluster(server_folder: Path) -> Iterator[tuple[embedded.Server, embedded.Server]]:
     """Give a primary that waits for any of its two standbys, and one of those."""
-    with embedded.start(server_folder / "primary") as primary, ExitStack() as stack:
+    # Where tests of other files come between, this is made again.
+    folder = server_folder / f"replication-{next(_number)}"
+    with servers.start(folder / "primary") as primary, ExitStack() as stack:
         for name in ("one", "two"):
-            standby.copy(primary.url, server_folder / name, name)
-            last = stack.enter_context(embedded.start(server_folder / name))
+            standby.copy(primary.url, folder / name, name)
+            last = stack.enter_context(servers.start(folder / name))
         with connect(primary.url) as admin:
             admin.execute("alter system set synchronous_standby_names = 'ANY 1 (one, two)'")
             admin.execute("select pg_reload_conf()")
@@ -148,7 +153,7 @@ async def connected(url: str, settings: Settings) -> AsyncIterator[tuple[Node, C
 
 
 def outgoing(n: int) -> OutgoingMessage:
-    return OutgoingMessage(new_uuid(), str(n), group_id=str(n), deduplication_id=str(n))
+    return OutgoingMessage(new_uuid(), str(n), 1, group_id=str(n), deduplication_id=str(n))
 
 
 async def all_queue(node: Node, name: str) -> Queue:

@@ -1,12 +1,14 @@
 """What requests notice of a table that another program locks."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
 
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, extension, raw
 from support.postgres import Connection, Databases, as_node
 
 MIGRATION = "their migration"
@@ -68,6 +70,8 @@ def test_requests_wait_for_a_table_that_is_locked_and_metrics_name_the_session(
 
 
 def test_request_times_out_while_a_table_stays_locked(database: str, migration: Connection) -> None:
+    # A lock counts from the start of its transaction.
+    migration.execute("select")
     with NodeProcess(database_url=as_node(database), workers=1, failover_wait=2) as node:
         sqs = client(node.ready().url)
         orders = sqs.create_queue(QueueName="orders")["QueueUrl"]
@@ -76,6 +80,13 @@ def test_request_times_out_while_a_table_stays_locked(database: str, migration: 
         with pytest.raises(sqs.exceptions.ClientError, match="An open transaction holds"):
             sqs.send_message(QueueUrl=orders, MessageBody="too late")
 
+        def found() -> list[dict[str, Any]]:
+            troubles = extension(node.url, "GetOverview")["Troubles"]
+            return [each for each in troubles if each["Trouble"] == "table-locked"]
+
+        (trouble,) = eventually(found)
+        assert MIGRATION in trouble["Summary"]
+        assert MIGRATION in json.loads(raw(f"{node.url}/health/ready").body)["lock"]
         migration.rollback()
         sqs.send_message(QueueUrl=orders, MessageBody="now")
         messages = sqs.receive_message(QueueUrl=orders, MaxNumberOfMessages=10)["Messages"]

@@ -260,7 +260,7 @@ def test_doctor_warns_of_a_certificate_that_ends_soon(
     settings = {"database_url": node_url, "port": free_port(), **files.settings}
     done = invoke(("doctor", "--json"), environment(settings))
 
-    (finding,) = [f for f in json.loads(done.stdout) if f["check"] == "certificate"]
+    (finding,) = [f for f in json.loads(done.stdout)["checks"] if f["check"] == "certificate"]
     assert (finding["ok"], done.code) == (ok, 0 if ok else 1)
     assert said in finding["detail"]
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import psycopg
 
-from skipmq.database import embedded, schema
+from skipmq.database import schema
+from support import servers
 from support.commands import invoke
 from support.http import ROOT, environment, free_port
 from support.postgres import Databases
@@ -24,11 +25,11 @@ def doctor(data: Path, settings: str) -> dict[str, Any]:
     data.mkdir(mode=0o711)
     (data / "local.conf").write_text(settings)
     (data / "local.conf").chmod(0o644)
-    with embedded.start(data) as server:
+    with servers.start(data) as server:
         schema.migrate(server.url)
         settings = {"database_url": server.url, "port": free_port()}
         done = invoke(("doctor", "--json"), environment(settings))
-    findings = {each["check"]: each for each in json.loads(done.stdout)}
+    findings = {each["check"]: each for each in json.loads(done.stdout)["checks"]}
     found: dict[str, Any] = findings["vacuum"]
     assert done.code == int(not found["ok"]), done.stdout
     return found

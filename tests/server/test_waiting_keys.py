@@ -70,7 +70,7 @@ def waiting(node: NodeProcess) -> float:
     ("change", "refused"),
     [
         (["disable"], "InvalidClientTokenId"),
-        (["revoke"], "InvalidClientTokenId"),
+        (["revoke", "--yes"], "InvalidClientTokenId"),
         (["permit", "--role", "producer"], "AccessDenied"),
     ],
     ids=lambda words: words[0] if isinstance(words, list) else "",

@@ -62,16 +62,16 @@ class Most(NamedTuple):
 
 
 MOST = {
-    "SendMessage": Most(34, 89, 62, 1_880),
-    "SendMessage, signed": Most(34, 91, 65, 2_030),
-    "ReceiveMessage": Most(36, 119, 83, 2_340),
-    "ChangeMessageVisibility": Most(31, 85, 58, 1_930),
-    "DeleteMessage": Most(30, 79, 53, 1_730),
-    "SendMessageBatch": Most(37, 95, 124, 5_020),
-    "ReceiveMessage, ten": Most(37, 114, 112, 4_090),
-    "DeleteMessageBatch": Most(33, 82, 67, 3_360),
-    "SendMessage, alone": Most(34, 87, 142, 3_740),
-    "DeleteMessage, alone": Most(30, 77, 113, 3_180),
+    "SendMessage": Most(30, 81, 55, 1_870),
+    "SendMessage, signed": Most(30, 83, 58, 2_020),
+    "ReceiveMessage": Most(33, 114, 78, 2_320),
+    "ChangeMessageVisibility": Most(29, 80, 54, 1_930),
+    "DeleteMessage": Most(28, 73, 48, 1_730),
+    "SendMessageBatch": Most(33, 88, 116, 4_900),
+    "ReceiveMessage, ten": Most(34, 109, 107, 4_060),
+    "DeleteMessageBatch": Most(31, 77, 62, 3_350),
+    "SendMessage, alone": Most(30, 78, 131, 3_620),
+    "DeleteMessage, alone": Most(28, 70, 109, 3_180),
 }
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import psycopg
 
-from skipmq.database import embedded
-from support import standby
+from support import servers, standby
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases
@@ -57,10 +56,10 @@ def test_snapshot_that_is_held_has_its_age(owner: Connection, node: Connection) 
 def test_standby_shows_with_its_lag_to_who_may_see_it(server_folder: Path) -> None:
     place = server_folder / "overview"
     with ExitStack() as stack:
-        server = stack.enter_context(embedded.start(place / "first"))
+        server = stack.enter_context(servers.start(place / "first"))
         owner = stack.enter_context(connect(Databases(server).migrated()))
         standby.copy(server.url, place / "second", "follower")
-        stack.enter_context(embedded.start(place / "second"))
+        stack.enter_context(servers.start(place / "second"))
 
         def streams() -> dict[str, Any]:
             (found,) = overview(owner)["standbys"] or [{}]

@@ -8,7 +8,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq.database import embedded, schema
+from skipmq.database import schema
+from support import servers
 from support.postgres import Connection, Databases, as_reader
 from support.sql import number
 
@@ -119,7 +120,7 @@ def test_prepared_transaction_is_counted_from_then_on(server_folder: Path) -> No
     folder = server_folder / "prepared"
     folder.mkdir()
     (folder / "local.conf").write_text("max_prepared_transactions = 1\n")
-    with embedded.start(folder) as server, psycopg.connect(server.url, autocommit=True) as admin:
+    with servers.start(folder) as server, psycopg.connect(server.url, autocommit=True) as admin:
         schema.migrate(server.url)
         with psycopg.connect(server.url, autocommit=True) as other:
             other.execute("begin")

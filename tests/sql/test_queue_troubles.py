@@ -28,12 +28,12 @@ def advance(owner: Connection, by: str) -> None:
     move_clock(owner, by)
 
 
-def received(owner: Connection, queue: Queue, number: int = 1) -> None:
+def received(owner: Connection, queue: Queue, number: int = 1, event: str = "received") -> None:
     """Count receives, as nodes do."""
     owner.execute(
         "insert into skipmq.queue_delta (at, queue_id, change, event, number)"
-        " values (skipmq.write_time(), %s, 0, 'received', %s)",
-        (queue.id, number),
+        " values (skipmq.write_time(), %s, 0, %s, %s)",
+        (queue.id, event, number),
     )
 
 
@@ -114,25 +114,6 @@ def test_messages_that_are_dead_lettered_are_trouble_for_a_quarter_of_an_hour(
     assert troubles(owner) == []
 
 
-def test_messages_that_clients_send_to_a_dead_letter_queue_are_trouble(owner: Connection) -> None:
-    dead = Queue(owner, "dead")
-    Queue(owner, "busy").send("a")
-    source = Queue(owner, "source", RedrivePolicy=redrive_policy())
-    source.send("a")
-    source.receive(timeout=0)
-    source.receive(timeout=0)
-    dead.send("b", "c")
-
-    found = [each for each in troubles(owner) if each["trouble"] == "sent-dead"]
-    Queue(owner, "other", RedrivePolicy=redrive_policy())
-    ambiguous = [each["reason"] for each in troubles(owner) if each["trouble"] == "sent-dead"]
-
-    assert [(each["queue"], each["messages"], each["reason"]) for each in found] == [
-        ("dead", 2, "source")
-    ]
-    assert ambiguous == [None]
-
-
 @pytest.mark.parametrize("is_target", [False, True])
 def test_messages_about_to_expire_are_trouble_and_those_that_did_are_counted(
     owner: Connection, orders: Queue, *, is_target: bool
@@ -163,15 +144,6 @@ def test_messages_about_to_expire_are_trouble_and_those_that_did_are_counted(
     assert 0 < expiring["seconds"] <= 80
     assert (expired["trouble"], expired["queue"], expired["messages"]) == ("expired", "orders", 2)
     assert expired["dead_letter_queue"] is None
-
-
-def test_paused_queue_is_trouble_with_who(owner: Connection, orders: Queue) -> None:
-    attributes = '{"Paused": "true", "PausedBy": "anna"}'
-    owner.execute("select skipmq.set_queue_attributes(%s, %s)", (orders.id, attributes))
-
-    (found,) = troubles(owner)
-
-    assert (found["trouble"], found["queue"], found["reason"]) == ("paused", "orders", "anna")
 
 
 def test_task_that_failed_is_trouble_until_another_begins(owner: Connection, orders: Queue) -> None:
@@ -252,3 +224,104 @@ def test_dead_letters_have_the_time_since_the_first_after_an_hour_without(
 
     assert (found["trouble"], found["messages"]) == ("dead-lettered", 1)
     assert 50 * 60 <= found["seconds"] <= 53 * 60
+
+
+def test_polls_that_find_the_groups_in_flight_are_receivers_idle(
+    owner: Connection, fifo: FifoQueue
+) -> None:
+    fifo.put("a:1", "a:2")
+    fifo.receive(1, timeout=3600)
+    advance(owner, "700 seconds")
+    received(owner, fifo, 20, "empty")
+
+    assert kinds(owner) == {"orders.fifo": "receivers-idle"}
+
+
+def test_paused_queue_and_dead_letter_queue_are_no_trouble(
+    owner: Connection, orders: Queue
+) -> None:
+    dead = Queue(owner, "dead")
+    Queue(owner, "source", RedrivePolicy=redrive_policy())
+    for queue in (orders, dead):
+        queue.send("a")
+    advance(owner, "700 seconds")
+    assert kinds(owner) == {"orders": "not-received"}
+
+    owner.execute("update skipmq.queue set paused = true where name = 'orders'")
+
+    assert kinds(owner) == {}
+
+
+def test_messages_that_fail_in_a_queue_that_keeps_pace_are_named(
+    owner: Connection, orders: Queue
+) -> None:
+    orders.send("poison", "poison", "once")
+    owner.execute("update skipmq.message set receive_count = 7 where body = 'poison'")
+    advance(owner, "700 seconds")
+    orders.send(*"abcdefghij")
+    received(owner, orders, 13)
+    assert kinds(owner) == {"orders": "behind"}
+
+    orders.delete(*(each for each in orders.receive(10) if each["body"] in "abcdefghij"))
+    orders.delete(*(each for each in orders.receive(10) if each["body"] in "abcdefghij"))
+
+    (found,) = troubles(owner)
+    assert (found["trouble"], found["messages"], found["reason"]) == ("repeated", 2, "8")
+
+
+def test_unusual_rate_of_dead_letters_comes_first(owner: Connection) -> None:
+    Queue(owner, "dead")
+    for name, usual in (("always", 100), ("never", 0)):
+        queue = Queue(owner, name, RedrivePolicy=redrive_policy())
+        owner.execute(
+            "insert into skipmq.queue_period (queue_id, start, sent, received, deleted,"
+            " dead_lettered, expired, messages)"
+            " values (%s, skipmq.clock() - interval '1 day', 0, 0, 0, %s, 0, 0)",
+            (queue.id, 672 * usual),
+        )
+        queue.send(*("abc" if usual else "ab"))
+        for _ in range(2):
+            queue.receive(timeout=0)
+
+    found = [(each["queue"], each["messages"], each["usual"]) for each in troubles(owner)]
+
+    assert found == [("never", 2, 0.0), ("always", 3, 100.0)]
+
+
+def test_failure_of_a_new_kind_is_a_trouble_of_its_own(owner: Connection) -> None:
+    dead = Queue(owner, "dead")
+    source = Queue(owner, "source", RedrivePolicy=redrive_policy())
+
+    def fail(body: str, reason: str) -> None:
+        source.send(body)
+        source.receive(timeout=0)
+        owner.execute(
+            "update skipmq.message set attributes = skipmq.note_failure(attributes, %s)"
+            " where queue_id = %s and body = %s",
+            (reason, source.id, body),
+        )
+        source.receive(timeout=0)
+
+    fail("a", "Timeout after 3 s")
+    advance(owner, "2 hours")
+    fail("b", "Timeout after 4 s")
+    fail("c", "KeyError: 'total'")
+
+    found = {each["trouble"]: each for each in troubles(owner)}
+
+    assert {*found} == {"new-failure", "dead-lettered"}
+    assert found["new-failure"]["reason"] == "KeyError: 'total'"
+    assert (found["new-failure"]["queue"], found["new-failure"]["messages"]) == ("source", 1)
+    assert found["new-failure"]["dead_letter_queue"] == dead.name
+
+
+def test_troubles_of_all_accounts_are_found(owner: Connection, orders: Queue) -> None:
+    orders.send("a")
+    advance(owner, "700 seconds")
+    owner.execute("select skipmq.fold_counts()")
+
+    found = owner.execute(
+        "select account, region, queue from skipmq.queue_troubles(null, null)"
+    ).fetchall()
+
+    assert found == [("000000000000", "us-east-1", "orders")]

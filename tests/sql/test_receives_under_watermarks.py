@@ -23,13 +23,13 @@ from hypothesis.stateful import (
 )
 
 from skipmq.broker.messages import watermark
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.messages.standard import StandardMessages
 from skipmq.broker.messages.watermark import Scans
 from skipmq.broker.queues import Queues
 from skipmq.database.partitions import Database
 from skipmq.database.replication import Replication
 from skipmq.database.statement import TEXT, Statement
+from skipmq.protocol.call import Recipient
 from skipmq.protocol.identity import QueueName
 from support.http import eventually
 from support.postgres import Connection, Databases

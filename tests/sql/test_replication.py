@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.database import embedded
+from support import servers
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases
@@ -18,7 +18,7 @@ LEVEL = "select row(names, required, listed, connected)::text from skipmq.replic
 def alone(server_folder: Path) -> Iterator[Connection]:
     """Give a server without standbys, whose settings may be changed."""
     with (
-        embedded.start(server_folder / "alone", ephemeral=True) as server,
+        servers.start(server_folder / "alone", ephemeral=True) as server,
         connect(Databases(server).migrated()) as connection,
     ):
         connection.execute("set synchronous_commit = local")

@@ -11,6 +11,7 @@ from skipmq.database import embedded
 from support.clock import connect
 from support.http import eventually
 from support.postgres import Connection, Databases, as_reader
+from support.servers import start
 from support.sql import number
 from support.standby import copy
 
@@ -26,13 +27,13 @@ def servers(server_folder: Path) -> Iterator[list[Server]]:
     """Give a primary, a standby and a standby of that, with SkipMQ in them."""
     place = server_folder / "timeline"
     with ExitStack() as stack:
-        server = stack.enter_context(embedded.start(place / "first"))
+        server = stack.enter_context(start(place / "first"))
         url = Databases(server).migrated()
         name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
         found = [(server, stack.enter_context(connect(url)))]
         for following in ("second", "third"):
             copy(server.url, place / following)
-            server = stack.enter_context(embedded.start(place / following))
+            server = stack.enter_context(start(place / following))
             found.append((server, stack.enter_context(connect(Databases(server).url(name)))))
         yield found
 

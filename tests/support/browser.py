@@ -18,7 +18,8 @@ from selenium.webdriver.remote.webelement import WebElement
 from support.http import eventually
 
 WIDTHS = {"phone": (375, 812), "desktop": (1280, 900)}
-SCHEMES = ("light", "dark")
+# What is too wide is so in both schemes, and what is faint in both widths: the last two have all.
+LOOKS = (("phone", "light"), ("desktop", "dark"), ("phone", "dark"), ("desktop", "light"))
 KEYS = Keys
 _SOUNDNESS = Path(__file__).with_name("soundness.js").read_text()
 
@@ -169,15 +170,20 @@ class Browser:
         shot = run("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
         file.write_bytes(b64decode(shot["data"]))
 
-    def pictures(self, url: str, folder: Path, name: str, text: str) -> None:
-        """Look at a page in both widths and schemes, once it has a text."""
-        for width in WIDTHS:
-            for scheme in SCHEMES:
-                self.look(width, scheme)
-                self.open(url)
-                self.wait(text)
-                self.picture(folder / f"{name}-{width}-{scheme}.png")
-                assert self.complaints() == []
+    def looks(self) -> Iterator[str]:
+        """Look in both widths and schemes, last on a desk in light; yield what a look is called."""
+        for width, scheme in LOOKS if self._takes_pictures else LOOKS[2:]:
+            self.look(width, scheme)
+            yield f"{width}-{scheme}"
+
+    def inspect(self, folder: Path, name: str) -> None:
+        """Look at the page that is open in both widths and schemes, in which it must be sound.
+
+        Only its styles depend on them, so that it is not opened again.
+        """
+        for look in self.looks():
+            self.picture(folder / f"{name}-{look}.png")
+            assert self.complaints() == [], look
 
     @contextmanager
     def hastened(self) -> Iterator[None]:

@@ -24,6 +24,7 @@ import botocore.session
 import psutil
 from botocore.config import Config
 
+from support.forks import Forked
 from support.processes import is_alive
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -95,7 +96,9 @@ class NodeProcess:
         self.owner_url = ""
         # Who vouches for its certificate.
         self.ca: Path | None = None
-        self.process = subprocess.Popen(
+        # Variables that are not of SkipMQ may concern an interpreter that starts.
+        start = subprocess.Popen[str] if variables else Forked
+        self.process = start(
             self.command(*options),
             env=environment(settings) | dict(variables or {}),
             stderr=subprocess.PIPE,

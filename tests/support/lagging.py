@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 
 from skipmq.database import embedded
-from support import standby
+from support import servers, standby
 from support.clock import connect
 from support.http import NodeProcess
 from support.postgres import Databases
@@ -29,7 +29,7 @@ class Lagging:
         self._folder = folder
         self._stack = ExitStack()
         self._primary = self._stack.enter_context(
-            embedded.start(folder / "lagging-primary", ephemeral=True)
+            servers.start(folder / "lagging-primary", ephemeral=True)
         )
         # The owner's address: of the primary, and of the standby after the failover.
         self.url = Databases(self._primary).migrated()
@@ -53,7 +53,7 @@ class Lagging:
         """Kill the primary and promote the standby; nodes reach it after the block."""
         with self.proxy.refusing():
             os.kill(postmaster_of(Path(self._primary.data_dir)), signal.SIGKILL)
-            promoted = self._stack.enter_context(embedded.start(self._folder / "lagging-standby"))
+            promoted = self._stack.enter_context(servers.start(self._folder / "lagging-standby"))
             with connect(promoted.url) as admin:
                 admin.execute("select pg_promote()")
             self.url = Databases(promoted).url(self._name)

@@ -19,7 +19,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from skipmq.database import embedded
+from support import servers
 from support.http import Alternating, NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases
@@ -40,7 +40,7 @@ class Night:
     """The shop: its nodes, the second of which is slow while `slowed` is open, and its keys."""
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, stack: ExitStack) -> None:
-        server = stack.enter_context(embedded.start(folder, ephemeral=True))
+        server = stack.enter_context(servers.start(folder, ephemeral=True))
         url = Databases(server).migrated()
         self._owner = stack.enter_context(psycopg.connect(url, autocommit=True))
         self._offset = timedelta()

@@ -15,7 +15,7 @@ FOLDER = ROOT / "app" / "docs"
 # their own.
 STANDARD = "9324"
 PORT = re.compile(r"(\blocalhost:|\b127\.0\.0\.1:|--port[ =])(9\d{3}|4566)\b")
-OWN_DATABASE = re.compile(r"(['\"]?)postgresql://(\w+)(?::\w+)?@localhost/skipmq\b")
+OWN_DATABASE = re.compile(r"(['\"]?)postgresql://(\w+)(:\w+)?@localhost/skipmq\b")
 COMMENT = re.compile(r"<!--\s*(not run|file|slow):\s*(.*?)\s*-->", re.DOTALL)
 # The first line of a block that is a file: nothing but a comment with its name.
 FILE = re.compile(r"^(?:#|//|--|;|<!--)\s*([\w./-]+\.\w+|[\w./-]*file)(?:\s*-->)?\s*$")
@@ -126,8 +126,9 @@ def script(page: Page, folder: Path, port: int, database: str) -> str:
 
 def _adapted(block: Block, ports: dict[str, int], database: str) -> str:
     def own(match: re.Match[str]) -> str:
-        quote, role = match.groups()
-        url = database.replace("//postgres@", f"//{'postgres' if role == 'owner' else role}@")
+        quote, role, password = match.groups()
+        user = "postgres" if role == "owner" else role + (password or "")
+        url = database.replace("//postgres@", f"//{user}@")
         return quote + url if quote or block.language != "sh" else shlex.quote(url)
 
     def free(match: re.Match[str]) -> str:

@@ -2,11 +2,13 @@
 
 import re
 import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import date
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg.sql import SQL, Identifier
@@ -29,17 +31,32 @@ class Databases:
     def __init__(self, server: embedded.Server) -> None:
         self.server = server
         self._templates: dict[date, str] = {}
+        self._kept: Connection | None = None
+
+    @contextmanager
+    def connected(self) -> Iterator[Self]:
+        """Keep one connection for all databases: to connect takes a fifth of what a copy takes."""
+        with psycopg.connect(self.server.url, autocommit=True) as self._kept:
+            yield self
+        self._kept = None
+
+    def _connection(self) -> AbstractContextManager[Connection]:
+        return (
+            nullcontext(self._kept)
+            if self._kept
+            else psycopg.connect(self.server.url, autocommit=True)
+        )
 
     def empty(self) -> str:
         """Make an empty database; return its owner's URL."""
         name = f"test_{next(_number)}"
-        with psycopg.connect(self.server.url, autocommit=True) as connection:
+        with self._connection() as connection:
             connection.execute(f"create database {name}")
         return self.url(name)
 
     def migrated(self) -> str:
         """Make a database with the schema of this release; return its owner's URL."""
-        with psycopg.connect(self.server.url, autocommit=True) as connection:
+        with self._connection() as connection:
             # The partitions of its history begin with the day of the migration.
             row = connection.execute("select (now() at time zone 'UTC')::date").fetchone()
             assert row is not None
@@ -52,7 +69,7 @@ class Databases:
 
     def copy(self, url: str) -> str:
         """Make a copy of a database that nothing is connected to; return its owner's URL."""
-        with psycopg.connect(self.server.url, autocommit=True) as connection:
+        with self._connection() as connection:
             return self._copied(connection, psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
     def _copied(self, connection: Connection, template: str) -> str:
@@ -65,12 +82,12 @@ class Databases:
 
     def drop(self, url: str) -> None:
         name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
-        with psycopg.connect(self.server.url, autocommit=True) as connection:
+        with self._connection() as connection:
             connection.execute(f"drop database {name} with (force)")
 
     def clear(self) -> None:
         """Drop all databases and roles that a new server does not have."""
-        with psycopg.connect(self.server.url, autocommit=True) as connection:
+        with self._connection() as connection:
             for name in _names(connection, _MADE_DATABASES):
                 connection.execute(SQL("drop database {} with (force)").format(name))
             if roles := SQL(", ").join(_names(connection, _MADE_ROLES)).as_string():

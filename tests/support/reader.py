@@ -1,5 +1,6 @@
 """A reader of the documentation, who runs its blocks in an empty folder next to a broker."""
 
+import fcntl
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from support import pages, programs
 from support.analytics import SHORT_LIVED
@@ -31,7 +33,11 @@ def run(page: Page, databases: Databases, folder: Path, *, then: str = "") -> st
     blocks, home = folder / "blocks", folder / "reader"
     blocks.mkdir()
     home.mkdir()
-    with roles_dropped(url), NodeProcess(database_url=as_node(url), workers=1) as node:
+    with (
+        roles_dropped(url),
+        passwords_asked(url),
+        NodeProcess(database_url=as_node(url), workers=1) as node,
+    ):
         node.ready()
         text = pages.script(page, blocks, node.port, url)
         variables = _variables(url, node.port, folder) | _sdks(page, home)
@@ -106,6 +112,30 @@ def _sdks(page: Page, folder: Path) -> dict[str, str]:
         for name in ("go.mod", "go.sum"):
             shutil.copy(clients / "go" / name, folder)
     return variables
+
+
+@contextmanager
+def passwords_asked(url: str) -> Iterator[None]:
+    """Have roles that a page makes give their passwords, as on a server that is a reader's own."""
+    name = conninfo_to_dict(url)["dbname"]
+    rules = f"local {name} postgres,+skipmq_node trust\nlocal {name} all scram-sha-256\n"
+    with psycopg.connect(url, autocommit=True) as owner:
+        ((place,),) = owner.execute("show hba_file").fetchall()
+        file = Path(place)
+
+        def change(before: str, after: str) -> None:
+            # Several workers have pages on one server.
+            with file.open("r+") as opened:
+                fcntl.flock(opened, fcntl.LOCK_EX)
+                text = opened.read()
+                opened.seek(0)
+                opened.write(text.replace(before, after, 1))
+                opened.truncate()
+            owner.execute("select pg_reload_conf()")
+
+        change("", rules)
+        yield
+        change(rules, "")
 
 
 @contextmanager

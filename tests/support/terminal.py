@@ -17,10 +17,18 @@ ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"
 
 
 class Terminal:
-    """A command on a pseudo-terminal; who leaves it kills the command if it still runs."""
+    """A command on a pseudo-terminal; who leaves it kills the command if it still runs.
+
+    With `sends_signals` keys do, as on one's own terminal, which hangs up when the command exits.
+    """
 
     def __init__(
-        self, command: list[str], variables: Mapping[str, str], size: tuple[int, int]
+        self,
+        command: list[str],
+        variables: Mapping[str, str],
+        size: tuple[int, int],
+        *,
+        sends_signals: bool = False,
     ) -> None:
         self._master, self._slave = pty.openpty()
         self.resize(*size)
@@ -36,10 +44,15 @@ class Terminal:
             stdout=self._slave,
             stderr=self._slave,
             start_new_session=True,
+            preexec_fn=self._take if sends_signals else None,  # noqa: PLW1509 - one call.
         )
 
     def resize(self, lines: int, columns: int) -> None:
         fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("4H", lines, columns, 0, 0))
+
+    @staticmethod
+    def _take() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def modes(self) -> list[Any]:
         """Return how the terminal is set."""

@@ -5,6 +5,7 @@ import subprocess
 import threading
 from typing import Self
 
+from support.forks import Forked
 from support.http import ROOT, SKIPMQ, environment
 
 FOLDER = ROOT / "tests" / "client"
@@ -14,7 +15,7 @@ class WorkerProcess:
     """A `skipmq work` process."""
 
     def __init__(self, app: str, *options: str) -> None:
-        self.process = subprocess.Popen(
+        self.process = Forked(
             [*SKIPMQ, "work", app, *options],
             cwd=FOLDER,
             env=environment({}),

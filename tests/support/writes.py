@@ -181,18 +181,6 @@ def _fail(shop: Shop) -> Act:
     )
 
 
-def _dead_letter(shop: Shop) -> Act:
-    shop.create(f"{shop.name}-dead")
-    shop.fill("one")
-    target = f"arn:aws:sqs:us-east-1:{ACCOUNT}:{shop.name}-dead"
-    policy = json.dumps({"deadLetterTargetArn": target, "maxReceiveCount": 9})
-    shop.sqs.set_queue_attributes(QueueUrl=shop.queue, Attributes={"RedrivePolicy": policy})
-    (handle,) = shop.received()
-    return lambda: shop.extension(
-        "DeadLetterMessage", QueueUrl=shop.queue, ReceiptHandle=handle, FailureReason="KeyError"
-    )
-
-
 def _change_batch(shop: Shop) -> Act:
     shop.fill("one", "two")
     entries = [
@@ -383,16 +371,6 @@ OF_QUEUES = [
         "skipmq.move_messages(",
         _picked("MoveMessages"),
         lambda shop, _: (shop.count(), shop.count("true", f"{shop.name}-target")) == (0, 2),
-        repeats=False,
-    ),
-    Write(
-        "DeadLetterMessage",
-        "skipmq.dead_letter_message(",
-        _dead_letter,
-        lambda shop, _: (
-            shop.count() == 0
-            and shop.count("attributes like '%%KeyError%%'", f"{shop.name}-dead") == 1
-        ),
         repeats=False,
     ),
     Write(

@@ -29,7 +29,7 @@ async def cancelled(ask: Callable[[Broker], Coroutine[Any, Any, Any]]) -> dict[s
     node.is_open = True
     with capture_logs() as lines:
         task = asyncio.create_task(ask(Broker(node)))
-        await eventually(lambda: node.database.availability.failure)
+        await eventually(lambda: node.database.pool.availability.failure)
         assert not task.done()
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -17,7 +17,7 @@ def later() -> float:
 
 
 async def take(budget: Budget, size: int, order: list[int]) -> None:
-    async with budget.room(1, size, later()):
+    with await budget.room(1, size, later()):
         order.append(size)
 
 
@@ -49,7 +49,7 @@ async def test_small_messages_neither_count_nor_wait(messages: int, size: int) -
     budget = Budget(SIZE)
     held = budget.hold(SIZE)
 
-    async with budget.room(messages, size, 0.0):
+    with await budget.room(messages, size, 0.0):
         assert budget.free == 0
 
     assert held is not None
@@ -59,7 +59,7 @@ async def test_small_messages_neither_count_nor_wait(messages: int, size: int) -
 async def test_more_than_the_whole_budget_has_it_alone() -> None:
     budget = Budget(SIZE)
 
-    async with budget.room(1, 3 * SIZE, 0.0):
+    with await budget.room(1, 3 * SIZE, 0.0):
         assert budget.free == 0
 
     assert budget.free == SIZE
@@ -69,10 +69,9 @@ async def test_request_without_room_at_its_deadline_is_refused_and_lets_others_p
     budget = Budget(SIZE)
     held = budget.hold(SIZE - LARGE_BYTES)
     with pytest.raises(errors.ServiceUnavailable, match="too many large messages"):
-        async with budget.room(1, SIZE, monotonic()):
-            pass
+        await budget.room(1, SIZE, monotonic())
 
-    async with budget.room(1, LARGE_BYTES, 0.0):
+    with await budget.room(1, LARGE_BYTES, 0.0):
         assert budget.free == 0
     assert held is not None
 

@@ -15,7 +15,8 @@ from skipmq.protocol.call import Request, Response
 from skipmq.server.http.connection import PIPELINED_BYTES, ClientConnection
 from skipmq.server.http.head import Head
 from skipmq.server.http.listener import SPARE, PortListener
-from skipmq.server.http.parser import AHEAD, CLIENT_BYTES, PendingBodies, Refused, Route
+from skipmq.server.http.parser import Refused
+from skipmq.server.http.reader import AHEAD, CLIENT_BYTES, PendingBodies, Route
 from support.certificates import Files
 from support.loop import eventually
 

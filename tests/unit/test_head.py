@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipmq.auth.sigv4 import canonical_headers
+from skipmq.auth.canonical import canonical_headers
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request, Response
 from skipmq.server.http.head import Head
-from skipmq.server.http.parser import SMALL_BYTES, PendingBodies, Reader, Received, Refused, Route
+from skipmq.server.http.parser import Refused
+from skipmq.server.http.reader import SMALL_BYTES, PendingBodies, Reader, Received, Route
 
 BODY = b'{"QueueUrl":"http://a/1/b"}'
 HEADERS = {

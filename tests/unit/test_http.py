@@ -12,7 +12,8 @@ from msgspec import structs
 from skipmq.protocol import errors, limits
 from skipmq.protocol.call import Request, Response
 from skipmq.server.http.head import HEADERS, Head
-from skipmq.server.http.parser import AHEAD, HEAD_BYTES, TURN_BYTES, PendingBodies, Reader, Route
+from skipmq.server.http.parser import HEAD_BYTES
+from skipmq.server.http.reader import AHEAD, TURN_BYTES, PendingBodies, Reader, Route
 
 HEADER = b"POST /a HTTP/1.1\r\nHost: a\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"

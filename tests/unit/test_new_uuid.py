@@ -1,6 +1,6 @@
 from uuid import RFC_4122, UUID
 
-from skipmq.protocol.uuids import new_uuid
+from skipmq.protocol.message import new_uuid
 
 DIGITS = set("0123456789abcdef")
 

@@ -11,8 +11,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.actions import checks, regions
-from skipmq.actions.sqs.moves import ABSENT_SOURCE, source_arn
-from skipmq.broker import moves
+from skipmq.broker import moves, queues
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -33,28 +32,34 @@ SHARED = frozenset(
         "SendMessage",
     }
 )
+ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doesn't exist."
 _SOURCES = 1_000
 
-# A function that returns the permissions that a call needs.
+# A function that returns permissions that a call needs.
 Needs: TypeAlias = Callable[[Call], Sequence[Need]]
 
 
-async def check(node: Node, call: Call) -> Queue | None:
-    """Check the permissions of a signed call.
+async def check(node: Node, call: Call, needs: Sequence[Need]) -> Queue | None:
+    """Check the permissions that a call needs, if it is signed.
 
     Return the call's queue if it was looked up. Raises errors.AccessDenied.
     """
     if node.keys is None or call.identity.key_id is None:
         return None
-    assert call.needs is not None
-    queue = await _check_all(node, node.keys, call, call.needs)
-    if call.action == "StartMessageMoveTask" and call.parameters.DestinationArn is None:
-        # Only after the first check, since the time of this search depends on the queue's messages.
-        targets = [*dict.fromkeys([queue async for queue in _targets(node, call)])]
-        await _check_all(node, node.keys, call, [Need("SendMessage", each) for each in targets])
-        # Messages of other origins that arrive meanwhile are not moved.
-        call.origins = [each.arn for each in targets]
-    return queue
+    return await _check_all(node, node.keys, call, needs)
+
+
+async def origins(node: Node, call: Call) -> list[str] | None:
+    """Return the ARNs of the queues to which a redrive without destination moves messages.
+
+    None is all. Messages of other origins that arrive meanwhile are not moved. Raises
+    errors.AccessDenied unless the caller may send to each of them.
+    """
+    if node.keys is None or call.identity.key_id is None:
+        return None
+    targets = [*dict.fromkeys([queue async for queue in _targets(node, call)])]
+    await _check_all(node, node.keys, call, [Need("SendMessage", each) for each in targets])
+    return [each.arn for each in targets]
 
 
 async def _check_all(node: Node, keys: KeyStore, call: Call, needs: Sequence[Need]) -> Queue | None:
@@ -92,14 +97,14 @@ async def _find(node: Node, call: Call, name: QueueName) -> Queue | None:
         return None
 
 
-async def check_again(node: Node, call: Call) -> None:
-    """Check the key and the permissions of a call again after a wait.
+async def check_again(node: Node, call: Call, need: Need) -> None:
+    """Check the key and the permission of a call again after a wait.
 
     Raises errors.InvalidClientTokenId, errors.ExpiredToken, errors.AccessDenied.
     """
     if node.keys is not None and call.identity.key_id is not None:
         node.keys.check(call.identity.key_id)
-        await check(node, call)
+        await check(node, call, [need])
 
 
 def allows(node: Node, call: Call, permission: str, name: QueueName, policy: str) -> bool:
@@ -151,7 +156,9 @@ async def _targets(node: Node, call: Call) -> AsyncIterator[QueueName]:
             yield origin
     after = ""
     while True:
-        found = await node.queues.dead_letter_sources(name, after, _SOURCES, call.deadline)
+        found = await queues.dead_letter_sources(
+            node.database, name, after, _SOURCES, call.deadline
+        )
         for each in found:
             yield QueueName(name.account, name.region, each)
         if len(found) < _SOURCES:
@@ -170,19 +177,11 @@ def _context(call: Call) -> dict[str, str]:
     return context
 
 
-def queue_needs(*permissions: str) -> Needs:
-    """Return the needs of an action on the queue of QueueUrl."""
-
-    def needs(call: Call) -> Sequence[Need]:
-        url, identity = call.parameters.QueueUrl, call.identity
-        find = _needs if len(url) <= checks.LONGEST_CACHED else _needs.__wrapped__
-        return find(url, identity.account, identity.region, permissions)
-
-    return needs
-
-
 @lru_cache(maxsize=10_000)
-def _needs(url: str, account: str, region: str, permissions: tuple[str, ...]) -> Sequence[Need]:
+def queue_needs(
+    url: str, account: str, region: str, permissions: tuple[str, ...]
+) -> Sequence[Need]:
+    """Return the needs of an action on the queue of a URL; the longest URLs are not cached."""
     name = checks.queue_at(url, account, region)
     return tuple(Need(each, name) for each in permissions)
 
@@ -196,15 +195,10 @@ def account_needs(permission: str) -> Needs:
     return needs
 
 
-def picked_needs(*permissions: str) -> Needs:
-    """Return the needs of an action on a source, which also sends to a destination."""
-    source = queue_needs(*permissions)
-
-    def needs(call: Call) -> list[Need]:
-        target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
-        return [*source(call), Need("SendMessage", target)]
-
-    return needs
+def destination_needs(call: Call) -> list[Need]:
+    """Return the needs on the queue of DestinationQueueUrl."""
+    target = checks.queue_name(call.parameters.DestinationQueueUrl, call.identity)
+    return [Need("SendMessage", target)]
 
 
 def new_queue_needs(call: Call) -> list[Need]:
@@ -225,30 +219,24 @@ def move_start_needs(call: Call) -> list[Need]:
     """Return the needs of StartMessageMoveTask."""
     source, destination = call.parameters.SourceArn, call.parameters.DestinationArn
     permissions = ("StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
-    return [*_arn_needs(source, *permissions), *_arn_needs(destination, "SendMessage")]
+    return [*arn_needs(source, *permissions), *arn_needs(destination, "SendMessage")]
 
 
 def move_list_needs(call: Call) -> list[Need]:
     """Return the needs of ListMessageMoveTasks."""
-    return _arn_needs(call.parameters.SourceArn, "ListMessageMoveTasks")
-
-
-def move_end_needs(call: Call) -> list[Need]:
-    """Return the needs of CancelMessageMoveTask; raise errors.InvalidParameterValueException."""
-    return _arn_needs(source_arn(call.parameters.TaskHandle), "CancelMessageMoveTask")
+    return arn_needs(call.parameters.SourceArn, "ListMessageMoveTasks")
 
 
 def task_start_needs(call: Call) -> list[Need]:
     """Return the needs of StartMessageTask; a filter reveals what PeekMessages would."""
     kind, destination = call.parameters.Kind, call.parameters.DestinationQueueUrl
     takes = () if kind == "copy" else ("ReceiveMessage", "DeleteMessage")
-    needs = [*queue_needs("StartMessageMoveTask", "PeekMessages", *takes)(call)]
-    if destination is not None:
-        needs.append(Need("SendMessage", checks.queue_name(destination, call.identity)))
-    return needs
+    source = checks.queue_name(call.parameters.QueueUrl, call.identity)
+    needs = [Need(each, source) for each in ("StartMessageMoveTask", "PeekMessages", *takes)]
+    return needs if destination is None else [*needs, *destination_needs(call)]
 
 
-def _arn_needs(arn: str | None, *permissions: str) -> list[Need]:
+def arn_needs(arn: str | None, *permissions: str) -> list[Need]:
     """Return the needs on the queue of an ARN; none if it is not a queue's ARN."""
     name = regions.named(arn)
     return [Need(each, name) for each in permissions] if name is not None else []

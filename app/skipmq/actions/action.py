@@ -12,10 +12,12 @@ from skipmq.protocol.call import Result
 class Action(msgspec.Struct, frozen=True, kw_only=True):
     """An action: its coroutine, the permissions that it needs, and how its calls are run."""
 
-    # Called with the node and the call, and with `on_queue` also with the queue of QueueUrl.
+    # Called with the node and the call, and the queue of QueueUrl if it needs permissions on that.
     run: Callable[..., Awaitable[Result]]
-    needs: access.Needs
-    on_queue: bool = False
+    # On the queue of QueueUrl.
+    permissions: tuple[str, ...] = ()
+    # Returns what else it needs.
+    needs: access.Needs | None = None
     # Looks the queue up without the cache.
     is_fresh: bool = False
     # Is recorded in the audit log, with its parameters.
@@ -26,6 +28,6 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-def on_queue(run: Callable[..., Awaitable[Result]], *needs: str, **options: Any) -> Action:
+def on_queue(run: Callable[..., Awaitable[Result]], *permissions: str, **options: Any) -> Action:
     """Return the record of an action on the queue of QueueUrl, which needs these permissions."""
-    return Action(run=run, needs=access.queue_needs(*needs), on_queue=True, **options)
+    return Action(run=run, permissions=permissions, **options)

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from skipmq.broker.inspection import Reference
-from skipmq.protocol import errors, extensions, limits, names, requests
+from skipmq.protocol import errors, extensions, limits, message, names, requests
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.requests import AttributeValue
 
@@ -166,7 +166,7 @@ def fifo_only(value: object, parameter: str) -> None:
 
 def characters(text: str) -> None:
     """Check that a text has no characters that XML 1.0 excludes."""
-    if limits.forbidden_character(text) is not None:
+    if message.forbidden_character(text) is not None:
         raise forbidden_character(errors.InvalidParameterValueException)
 
 

@@ -184,7 +184,7 @@ async def _peeked(  # noqa: PLR0913, PLR0917 - the last are columns.
     parameters: Sequence[Any],
     deadline: float,
 ) -> list[PeekedMessage]:
-    async with budget.room(1, limits.PEEKED_BYTES, deadline):
+    with await budget.room(1, limits.PEEKED_BYTES, deadline):
         rows = await database.rows(statement, parameters, deadline=deadline, tenant=queue.id)
     return [PeekedMessage(*row) for row in rows]
 

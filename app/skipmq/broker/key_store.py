@@ -20,13 +20,13 @@ from skipmq.auth import (
     verify,
 )
 from skipmq.auth.keys import digest
-from skipmq.auth.sigv4 import SignedRequest
 from skipmq.broker import access_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 from skipmq.database.wakeup import Wakeup, every
 from skipmq.protocol import errors
+from skipmq.protocol.call import Request
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.telemetry.logs import log
 
@@ -66,7 +66,7 @@ class KeyStore:
         self._noted: dict[str, float] = {}
         self._changed = Wakeup()
 
-    def identify(self, request: SignedRequest) -> Identity:
+    def identify(self, request: Request) -> Identity:
         """Return the identity that has signed a request; raise the errors of auth.verify."""
         key, region = verify(request, self._keys, self.now(), self._public_host)
         self._used.add(key.id)

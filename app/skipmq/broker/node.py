@@ -23,6 +23,7 @@ from skipmq.broker.refusals import Refusals
 from skipmq.config.settings import Settings
 from skipmq.database import monitor
 from skipmq.database.availability import NoObserver, Observer
+from skipmq.database.locks import TableLocks
 from skipmq.database.monitor import Monitor
 from skipmq.database.partitions import Database
 from skipmq.database.pool import CONNECTION_WAIT
@@ -64,6 +65,7 @@ class Node:
         )
         self.monitor = Monitor(self.database, self.observer, settings.failover_wait)
         self.replication = Replication(self.database)
+        self.table_locks = TableLocks(self.database)
         # The memory of message bodies.
         self.budget = Budget()
         parts = (self.database, self.replication, tracing, self.budget)

@@ -9,9 +9,8 @@ from skipmq.broker.upkeep import database_statistics
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.replication import Level, Replication
-from skipmq.database.shared import SharedRead
 from skipmq.database.statement import Search
-from skipmq.database.wakeup import every
+from skipmq.database.wakeup import SharedRead, every
 from skipmq.protocol import errors
 
 _SERVER = Search(
@@ -84,7 +83,7 @@ class Overviews:
         try:
             await self._database.open_partitions()
         except errors.SqsError as error:
-            return [Overview(self._database, None, error)]
+            return [Overview(self._database.pool, None, error)]
         pools = self._database.known()
         for pool in pools:
             self._caches.setdefault(pool, _Cache(pool, self._replication))

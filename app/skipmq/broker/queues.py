@@ -78,7 +78,7 @@ T = TypeVar("T")
 
 
 class Queues:
-    """The SQL functions for queues, and a cache of queues; for one loop.
+    """Queues by their names from a cache, and what changes them; for one loop.
 
     `announce` is called with the ARN of a queue that this node has changed, and its id if known.
     """
@@ -143,8 +143,8 @@ class Queues:
             return await self.find(name, deadline)
         except errors.QueueDoesNotExist:
             changes = self._changes
-            places = await self.places(name.name, deadline, name.account)
-        regions = {region for _, region, _ in places}
+            placed = await places(self._database, name.name, deadline, name.account)
+        regions = {region for _, region, _ in placed}
         region = preferred if preferred in regions else min(regions, default=None)
         found = QueueName(name.account, region, name.name) if region is not None else None
         if len(self._elsewhere) >= CACHED_QUEUES:
@@ -304,31 +304,6 @@ class Queues:
         )
         await self._write(_CREATE, parameters, name, deadline)
 
-    async def names(  # noqa: PLR0913, PLR0917 - each is a column.
-        self, account: str, region: str, prefix: str, after: str, limit: int, deadline: float
-    ) -> list[str]:
-        """Return the names of up to `limit` queues in order, starting after `after`."""
-        rows = await self._database.rows(
-            _LIST, (account, region, prefix, after, limit), deadline=deadline
-        )
-        return [name for (name,) in rows]
-
-    async def places(
-        self, name: str | None, deadline: float, account: str | None = None, limit: int = 1_000
-    ) -> list[tuple[str, str, int]]:
-        """Return the accounts and regions that have queues (of a name), and how many."""
-        rows = await self._database.rows(_PLACES, (name, account, limit), deadline=deadline)
-        return [(account, region, queues) for account, region, queues in rows]
-
-    async def dead_letter_sources(
-        self, name: QueueName, after: str, limit: int, deadline: float
-    ) -> list[str]:
-        """Return the names of up to `limit` sources of a dead-letter queue, after `after`."""
-        rows = await self._database.rows(
-            _SOURCES, (name.account, name.region, name.name, after, limit), deadline=deadline
-        )
-        return [source for (source,) in rows]
-
     async def set_attributes(
         self, queue: Queue, attributes: Mapping[str, str], deadline: float
     ) -> None:
@@ -370,6 +345,42 @@ class Queues:
         parameters = (queue.id, cooldown)
         ((number,),) = await self._write(_PURGE, parameters, queue.name, deadline, queue.id)
         return int(number)
+
+
+async def names(  # noqa: PLR0913, PLR0917 - each is a column.
+    database: Database,
+    account: str,
+    region: str,
+    prefix: str,
+    after: str,
+    limit: int,
+    deadline: float,
+) -> list[str]:
+    """Return the names of up to `limit` queues in order, starting after `after`."""
+    rows = await database.rows(_LIST, (account, region, prefix, after, limit), deadline=deadline)
+    return [name for (name,) in rows]
+
+
+async def places(
+    database: Database,
+    name: str | None,
+    deadline: float,
+    account: str | None = None,
+    limit: int = 1_000,
+) -> list[tuple[str, str, int]]:
+    """Return the accounts and regions that have queues (of a name), and how many."""
+    rows = await database.rows(_PLACES, (name, account, limit), deadline=deadline)
+    return [(account, region, queues) for account, region, queues in rows]
+
+
+async def dead_letter_sources(
+    database: Database, name: QueueName, after: str, limit: int, deadline: float
+) -> list[str]:
+    """Return the names of up to `limit` sources of a dead-letter queue, after `after`."""
+    rows = await database.rows(
+        _SOURCES, (name.account, name.region, name.name, after, limit), deadline=deadline
+    )
+    return [source for (source,) in rows]
 
 
 def _json(mapping: Mapping[str, str]) -> str:

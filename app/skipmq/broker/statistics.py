@@ -78,6 +78,8 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     # By whom, and for how many seconds.
     paused_by: str | None = None
     paused_for: int | float | None = msgspec.field(default=None, name="PausedSeconds")
+    # Of the oldest messages, those that were received many times.
+    repeated: int | None = None
     account: str | None = None
     region: str | None = None
     id: int | None = None

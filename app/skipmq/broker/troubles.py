@@ -8,15 +8,21 @@ from skipmq.database.statement import INTEGER, TEXT, Search, columns
 
 
 class QueueTrouble(NamedTuple):
-    """A queue, or a task of it, that needs attention."""
+    """A queue, or a task of it, that needs attention.
+
+    `usual` is the queue's number of such messages in a quarter of an hour of the last days.
+    """
 
     trouble: str
+    account: str
+    region: str
     queue: str
     policy: str | None
     seconds: float | None
     messages: int
     dead_letter_queue: str | None
     reason: str | None
+    usual: float | None
 
 
 _TROUBLES = Search(
@@ -27,15 +33,16 @@ _TROUBLES = Search(
 
 async def queues(  # noqa: PLR0913, PLR0917 - the last are columns.
     database: Database,
-    account: str,
-    region: str,
+    account: str | None,
+    region: str | None,
     limit: int,
     queue: str | None = None,
     deadline: float = 0.0,
 ) -> list[QueueTrouble]:
     """Return up to `limit` troubles of queues, or of one, the worst first.
 
-    Those of partitions that are unavailable are left out.
+    An account or region of None is every one. Those of partitions that are unavailable are left
+    out.
     """
     parameters = (account, region, limit, queue)
     found = await database.rows_everywhere(_TROUBLES, parameters, deadline=deadline)
@@ -43,7 +50,9 @@ async def queues(  # noqa: PLR0913, PLR0917 - the last are columns.
     return [QueueTrouble(*row[1:]) for row in rows[:limit]]
 
 
-def _order(row: Any) -> tuple[int, float, int, str]:
+def _order(row: Any) -> tuple[int, float, float, int, str]:
     """Return the key by which queue_troubles orders its rows."""
-    rank, _, queue, _, seconds, messages, *_ = row
-    return rank, inf if seconds is None else -seconds, -(messages or 0), queue
+    rank, found = row[0], QueueTrouble(*row[1:])
+    excess = inf if found.usual is None else -found.messages / max(found.usual, 1)
+    seconds = inf if found.seconds is None else -found.seconds
+    return rank, excess, seconds, -(found.messages or 0), found.queue

@@ -1,6 +1,7 @@
 """Maintenance of the database; a job that another node is running does nothing."""
 
 from collections.abc import Sequence
+from time import time as own_clock  # noqa: TID251 - compared with the database's.
 from typing import NamedTuple
 
 from skipmq.config.settings import Settings
@@ -29,6 +30,7 @@ _OLDEST_SNAPSHOT = Statement(
 _DATABASE_STATISTICS = Search(
     "select name, label, value from skipmq.database_statistics() where value is not null"
 )
+_CLOCK = Statement("select extract(epoch from clock_timestamp())::float8")
 _UNARCHIVED = Statement("select skipmq.count_unarchived_days(make_interval(days => $1))", INTEGER)
 
 
@@ -139,6 +141,13 @@ async def oldest_snapshot(database: Pool) -> tuple[float, str]:
     """Return the age in seconds of the oldest snapshot that limits vacuum, and its session."""
     ((seconds, session),) = await database.rows(_OLDEST_SNAPSHOT)
     return float(seconds or 0), session or ""
+
+
+async def clock_skew(database: Pool) -> float:
+    """Return the seconds by which this machine's clock is ahead of the database's."""
+    began = own_clock()
+    ((now,),) = await database.rows(_CLOCK)
+    return (began + own_clock()) / 2 - float(now)
 
 
 async def count_unarchived_days(database: Pool, keep_days: int) -> int:

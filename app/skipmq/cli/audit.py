@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from skipmq.actions.skipmq import audit as actions
 from skipmq.broker import audit_log
@@ -14,9 +13,19 @@ from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
 from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.telemetry.terminal import visible
+from skipmq.cli.tables import Column, table
 
 _USER = ":user/"
+_COLUMNS = (
+    Column("time (UTC)"),
+    Column("action"),
+    Column("queue", 1, shrinks=True),
+    Column("account", 5),
+    Column("by", 3, shrinks=True),
+    Column("from", 4),
+    Column("door", 6),
+    Column("outcome", 2, shrinks=True),
+)
 
 
 @click.command()
@@ -58,31 +67,27 @@ def audit(
         record._asdict() | {"id": str(record.id), "recorded_at": shown_time(record.recorded_at)}
         for record in records
     ]
-    return result, _table(records, own.arn) if records else "no matching records"
+    return {"records": result}, _table(records, own.arn) if records else "no matching records"
 
 
 def _table(records: Sequence[AuditRecord], own: str) -> Table:
-    headings = ("time (UTC)", "action", "queue", "account", "by", "from", "door", "outcome")
-    table = Table(*headings, box=None, pad_edge=False)
-    for each in records:
-        table.add_row(
-            _text(shown_time(each.recorded_at)),
-            _text(each.action),
-            _text(each.queue and each.queue.removeprefix(own)),
-            _text(each.account),
-            _text(_caller(each)),
-            _text(each.client),
-            _text(each.door),
-            _text(each.outcome),
+    rows = (
+        (
+            cell(shown_time(each.recorded_at)),
+            cell(each.action),
+            cell(each.queue and each.queue.removeprefix(own)),
+            cell(each.account),
+            cell(_caller(each)),
+            cell(each.client),
+            cell(each.door),
+            cell(each.outcome),
         )
-    return table
+        for each in records
+    )
+    return table(_COLUMNS, rows)
 
 
 def _caller(record: AuditRecord) -> str | None:
     if record.user:
         return record.user.rpartition(_USER)[2]
     return f"claims {record.access_key}" if record.claimed else record.access_key
-
-
-def _text(value: str | None) -> Text:
-    return Text(visible(cell(value)))

@@ -1,6 +1,5 @@
 """The `config` command."""
 
-import json
 from typing import Any
 
 import click
@@ -9,13 +8,13 @@ from rich.table import Table
 
 from skipmq import config
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import out
+from skipmq.cli.output import json_option, out, print_json
 from skipmq.config.settings import SECRETS
 from skipmq.database import address, embedded
 
 
 @click.command("config")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def config_command(*, as_json: bool) -> None:
     """Show the effective settings and their sources."""
     effective = configuration()
@@ -24,7 +23,7 @@ def config_command(*, as_json: bool) -> None:
         for name, source in effective.sources.items()
     ]
     if as_json:
-        click.echo(json.dumps({n: {"value": v, "source": s} for n, v, s, _ in rows}, indent=2))
+        print_json({n: {"value": v, "source": s} for n, v, s, _ in rows})
         return
     table = Table("setting", "value", "from", "meaning", box=None, pad_edge=False)
     for name, value, source, meaning in rows:

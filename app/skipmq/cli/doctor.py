@@ -1,17 +1,18 @@
 """The `doctor` command."""
 
-import json
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
+from skipmq.broker.trouble_kinds import bound
 from skipmq.cli.environment import configuration, data_folder, running_database
 from skipmq.cli.local import open_node
-from skipmq.cli.output import out
+from skipmq.cli.output import json_option, out, print_json
 from skipmq.config.settings import Settings
 from skipmq.database import condition, embedded, rights, schema, session
 from skipmq.database.embedded import EmbeddedError
@@ -20,51 +21,81 @@ from skipmq.protocol import errors
 from skipmq.server.processes import certificate, listening
 from skipmq.server.processes.certificate import CertificateError
 from skipmq.server.processes.listening import ServeError
+from skipmq.telemetry.logs import log
 
 # Errors that the operator can correct.
 _CORRECTABLE = (
     *(SchemaError, ServeError, CertificateError, EmbeddedError),
     *(session.Error, errors.SqsError),
 )
+# Remedies of errors that name none.
+_CHECK_DATABASE = (
+    "check SKIPMQ_DATABASE_URL and its role, and that the server runs and accepts connections"
+)
+_REMEDIES = {
+    "pages": "restore what is damaged from a backup: see the runbook",
+    "certificate": "renew the certificate, or correct SKIPMQ_TLS_CERTIFICATE and SKIPMQ_TLS_KEY",
+    "port": "choose another port with SKIPMQ_PORT",
+}
 # The longest autovacuum_naptime that is recommended.
 _VACUUM_SECONDS = 10
-# As in the alert CountsStopped.
-_COUNTS_SECONDS = 600
 
 
-class _Findings(list[tuple[str, bool, str]]):
-    """The name, success and detail of each check."""
+class Finding(NamedTuple):
+    """The result of a check; a problem has a remedy."""
+
+    check: str
+    ok: bool
+    detail: str
+    remedy: str = ""
+
+
+class _Findings(list[Finding]):
+    """The finding of each check."""
 
     def examine(self, name: str, check: Callable[[], str]) -> None:
         """Run a check and add its detail, or the error that it raises."""
         try:
-            self.append((name, True, check()))
+            self.append(Finding(name, True, check()))  # noqa: FBT003 - a record.
         except _CORRECTABLE as error:
-            self.append((name, False, " ".join(str(error).split())))
+            if isinstance(error, session.Error):
+                detail = session.reason(error)
+            else:
+                detail = " ".join(str(error).split())
+            self.append(Finding(name, False, detail, _remedy(name, error, detail)))  # noqa: FBT003
+
+
+def _remedy(check: str, error: Exception, detail: str) -> str:
+    """Return the remedy that the sentence of an error ends with, else that of the check."""
+    if not isinstance(error, session.Error | errors.SqsError):
+        for end in (". ", ": ", "; "):
+            if end in detail:
+                return detail.rpartition(end)[2]
+    return _REMEDIES.get(check, _CHECK_DATABASE)
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
+@log.silenced()
 def doctor(*, as_json: bool) -> None:
     """Check settings, database, schema, port and certificate, and suggest remedies.
 
     It starts no server and changes no file. The exit code is 1 if a check fails.
     """
     settings = configuration().settings
-    findings = _Findings([("settings", True, "valid")])
+    findings = _Findings([Finding("settings", True, "valid")])  # noqa: FBT003
     findings.examine("database", lambda: _database(settings, findings))
     findings.examine("port", lambda: _port(settings))
     findings.examine("certificate", lambda: _certificate(settings))
     if as_json:
-        click.echo(
-            json.dumps([{"check": n, "ok": ok, "detail": d} for n, ok, d in findings], indent=2)
-        )
+        print_json({"checks": [each._asdict() for each in findings]})
     else:
         table = Table("check", "", "detail", box=None, pad_edge=False)
-        for name, ok, detail in findings:
-            table.add_row(name, "[green]ok[/]" if ok else "[red]problem[/]", escape(detail))
+        for name, ok, detail, remedy in findings:
+            shown = detail if detail.endswith(remedy) else f"{detail}. Remedy: {remedy}"
+            table.add_row(name, "[green]ok[/]" if ok else "[red]problem[/]", escape(shown))
         out.print(table)
-    if not all(ok for _, ok, _ in findings):
+    if not all(each.ok for each in findings):
         sys.exit(1)
 
 
@@ -92,6 +123,7 @@ def _database(settings: Settings, findings: _Findings) -> str:
     findings.examine("broker", lambda: _broker(settings, url))
     findings.examine("counts", lambda: _counts(settings, url))
     findings.examine("replication", lambda: _replication(settings, url))
+    findings.examine("troubles", lambda: _troubles(settings, url))
     place = "SKIPMQ_DATABASE_URL" if settings.database_url else "embedded"
     what = f", a router of {len(partitions)} partitions: see also `skipmq partitions doctor`"
     untested = f", newer than those that SkipMQ is tested with, up to {schema.NEWEST_TESTED}"
@@ -132,7 +164,7 @@ def _counts(settings: Settings, url: str) -> str:
         age = node.counts_age()
         if age is None:
             return "not yet added up: no node has run"
-        if age > _COUNTS_SECONDS and node.has_workers():
+        if age > bound("counts") and node.has_workers():
             raise SchemaError(
                 f"not added up for {age:.0f} s, although a node runs: its log has the reason, after"
                 ' `maintenance job failed job="fold all counts"`'
@@ -143,6 +175,19 @@ def _counts(settings: Settings, url: str) -> str:
 def _replication(settings: Settings, url: str) -> str:
     with open_node(settings, url) as node:
         return str(node.run(node.node.replication.level()))
+
+
+def _troubles(settings: Settings, url: str) -> str:
+    """Report what `skipmq trouble` does, of the database and the nodes; it has those of queues."""
+    with open_node(settings, url) as node:
+        answer = node.act("GetOverview", MaxResults=100, Everywhere=True, Folded=True)
+    found = answer["Troubles"]
+    of_servers = [each for each in found if "Account" not in each]
+    if of_servers:
+        raise SchemaError(" ".join(f"{each['Summary']}: {each['Remedy']}" for each in of_servers))
+    if found:
+        return f"none of the database and the nodes; of queues {len(found)}: `skipmq trouble`"
+    return "none"
 
 
 def _vacuum(url: str) -> str:

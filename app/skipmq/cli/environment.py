@@ -12,7 +12,7 @@ from skipmq import config
 from skipmq.cli import place
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
-from skipmq.database.folders import folder
+from skipmq.database.files import folder
 
 if TYPE_CHECKING:
     from skipmq.database import embedded

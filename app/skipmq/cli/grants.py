@@ -5,13 +5,13 @@ from typing import Any
 
 import click
 from rich.markup import escape
-from rich.table import Table
 
 from skipmq.broker import grants as queue_grants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.tables import Column, table
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 
@@ -26,6 +26,16 @@ _receive = click.option(
 )
 # The names of queues to send to and to receive from, by account and region.
 ByPlace = Mapping[tuple[str, str], tuple[list[str], list[str]]]
+_COLUMNS = (
+    Column("role"),
+    Column("account", 4),
+    Column("region", 3),
+    Column("queue"),
+    Column("send", 1),
+    Column("receive", 1),
+    Column("granted", 2),
+    Column("by", 5),
+)
 _QUEUE_REQUIRED = "specify a queue: --send QUEUE or --receive QUEUE"
 
 
@@ -91,11 +101,8 @@ def grants() -> tuple[Any, Any]:
         for row in stored
     ]
     if not rows:
-        return rows, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
-    table = Table(*rows[0], box=None, pad_edge=False)
-    for row in rows:
-        table.add_row(*(escape(cell(value)) for value in row.values()))
-    return rows, table
+        return {"grants": rows}, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
+    return {"grants": rows}, table(_COLUMNS, (map(cell, row.values()) for row in rows))
 
 
 def _change(

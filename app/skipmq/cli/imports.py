@@ -1,6 +1,5 @@
 """The `import` command."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +14,7 @@ from rich.progress import Progress
 from skipmq.cli.declared import Outcome, declare
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
-from skipmq.cli.output import err
+from skipmq.cli.output import err, json_option, note, print_json
 from skipmq.config import ConfigError, queue_files
 from skipmq.config.imports import sqs, toml
 from skipmq.config.imports.found import Difference, Found
@@ -46,7 +45,7 @@ def _without_user(_: click.Context, parameter: click.Parameter, url: str | None)
 @click.option("--overwrite", is_flag=True, help="Set what differs in queues that exist.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done.")
 @click.option("--print", "as_toml", is_flag=True, help="Write TOML of the queues; create none.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def import_command(
     *,
     file: Path | None,
@@ -85,7 +84,7 @@ def import_command(
         found = _from_file(file, settings)
     if not as_json:
         for difference in found.differences:
-            click.echo(visible(f"no exact counterpart: {difference}"), err=True)
+            note(f"no exact counterpart: {difference}")
     if as_toml:
         click.echo(toml.write(found.queues), nl=False)
         return
@@ -97,7 +96,7 @@ def import_command(
             "queues": [_result(each) for each in outcomes],
             "differences": [{"at": d.where, "remedy": d.remedy} for d in found.differences],
         }
-        click.echo(json.dumps(result, indent=2))
+        print_json(result)
     else:
         counts = Counter(map(_state, outcomes))
         summary = ", ".join(f"{count:,} {state}" for state, count in sorted(counts.items()))

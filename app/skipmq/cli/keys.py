@@ -8,7 +8,6 @@ from typing import IO, Any, TypeVar
 
 import click
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from skipmq.auth import (
@@ -25,13 +24,24 @@ from skipmq.broker import access_keys, receipt_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.output import ask, cell, printing_json, shown_time, yes_option
+from skipmq.cli.tables import Column, table
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 from skipmq.protocol import limits
 
 T = TypeVar("T")
+# The JSON output has other columns, too.
+_COLUMNS = (
+    Column("access key id"),
+    Column("account", 4),
+    Column("name"),
+    Column("rights", 1, shrinks=True),
+    Column("enabled", 2),
+    Column("expires", 3),
+    Column("last used", 5),
+)
 _SHOWN_ONCE = "The secret cannot be shown again."
 # The session durations of AWS's GetSessionToken, in seconds.
 _SESSION_SECONDS = click.IntRange(900, 129_600)
@@ -63,7 +73,13 @@ def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> 
     if policy is None:
         for queue in queues:
             if not _PATTERN.fullmatch(queue):
-                raise click.BadParameter("use the queue's name, not its ARN", param_hint="--queue")
+                problem = (
+                    "use the queue's name, not its ARN or URL"
+                    if {":", "/"} & {*queue}
+                    else f"{queue} is no name of a queue: those have letters a to z, digits, - and"
+                    " _; * and ? are wildcards"
+                )
+                raise click.BadParameter(problem, param_hint="--queue")
         return rights_for(role or "admin", queues) if role or queues else None
     if role or queues:
         raise click.UsageError("--policy cannot be combined with --role or --queue")
@@ -140,11 +156,17 @@ def keys_create(
     rights = _rights(role, queues, policy)
     master, new = _master(settings), new_credentials()
     encrypted = master.encrypt(new.key_id, new.secret)
-    _run(
-        lambda database: _store(database, new, encrypted, account, name, rights),
-        settings,
-        create=True,
-    )
+
+    async def create(database: Database) -> None:
+        for key in await access_keys.stored(database) if name else ():
+            if (key.account, key.name, key.parent) == (account, name, None):
+                raise click.ClickException(
+                    f"account {account} has a key named {name}: rotate or revoke {key.id}, or"
+                    " choose another name"
+                )
+        await _store(database, new, encrypted, account, name, rights)
+
+    _run(create, settings, create=True)
     return _shown(new, {"account": account})
 
 
@@ -250,16 +272,9 @@ def keys_list() -> tuple[Any, Any]:
         for key in stored_keys
     ]
     if not rows:
-        return rows, "no access keys yet: `skipmq keys create`"
-    table = Table(box=None, pad_edge=False)
-    # The JSON output has the other columns.
-    columns = ("access_key_id", "account", "name", "rights", "enabled", "expires", "last_used")
-    for name in columns:
-        is_key = name == "access_key_id"
-        table.add_column(name.replace("_", " "), no_wrap=is_key, overflow="fold")
-    for row in rows:
-        table.add_row(*(escape(cell(row[name])) for name in columns))
-    return rows, table
+        return {"keys": rows}, "no access keys yet: `skipmq keys create`"
+    shown = ([cell(row[each.heading.replace(" ", "_")]) for each in _COLUMNS] for row in rows)
+    return {"keys": rows}, table(_COLUMNS, shown)
 
 
 @keys.command("disable")
@@ -282,9 +297,17 @@ def keys_enable(key_id: str) -> tuple[Any, Any]:
 
 @keys.command("revoke")
 @click.argument("key_id")
+@yes_option
 @printing_json
-def keys_revoke(key_id: str) -> tuple[Any, Any]:
+def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
     """Permanently delete KEY_ID and its temporary credentials."""
+    if not yes:
+        key = run_as_owner("keys", lambda database: _find(database, key_id))
+        named = f" ({key.name})" if key.name not in (None, key_id) else ""
+        ask(
+            f"Permanently delete access key {key_id}{named} of account {key.account}?",
+            "nothing was revoked",
+        )
     _run(lambda database: access_keys.revoke(database, key_id))
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 

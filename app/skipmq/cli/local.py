@@ -14,25 +14,25 @@ import click
 import msgspec
 
 from skipmq.actions.dispatch import EVERY, perform, queue_name
-from skipmq.broker import upkeep, workers
+from skipmq.broker import queues, upkeep, workers
 from skipmq.broker.node import Node
+from skipmq.broker.trouble_kinds import SILENT_SECONDS
 from skipmq.broker.upkeep import MOVES
 from skipmq.cli import place
 from skipmq.cli.environment import configuration, open_database
 from skipmq.config.settings import Settings
 from skipmq.database import router, schema
-from skipmq.database.errors import InsufficientPrivilege
 from skipmq.database.partitions import Database
+from skipmq.database.retry import InsufficientPrivilege
 from skipmq.protocol import errors
-from skipmq.protocol.call import Call, Request
+from skipmq.protocol.call import Call, Request, Result
 from skipmq.protocol.codec import REQUESTS
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.limits import LIST_RESULTS
 from skipmq.server import request_log
+from skipmq.telemetry.logs import log
 
 T = TypeVar("T")
-# Seconds without a heartbeat after which a worker is silent.
-_SILENT = 30
 
 
 class LocalNode:
@@ -76,19 +76,19 @@ class LocalNode:
             self._record(call, error)
             name = queue_name(call)
             if isinstance(error, errors.QueueDoesNotExist) and name is not None:
-                raise self.missing(name) from error
+                raise self._missing(name, action) from error
             raise
         except KeyboardInterrupt:
             self._record(call, errors.RequestCancelled())
             raise
-        self._record(call, None)
+        self._record(call, None, result)
         return result
 
     async def _perform(self, call: Call) -> dict[str, Any]:
         # No task polls it: the loop runs during calls only.
         await self.node.monitor.check()
         result: dict[str, Any] = msgspec.to_builtins(await perform(self.node, call) or {})
-        return result if call.removed is None else result | {"Removed": call.removed}
+        return result
 
     def name_place(self, account: str, region: str) -> None:
         """Read statistics of an account and a region from now on; an empty text is every one."""
@@ -96,22 +96,23 @@ class LocalNode:
 
     def counts_age(self) -> float | None:
         """Return the seconds since a node last added up all counts; None if none ever did."""
-        found = self.run(upkeep.database_statistics(self.node.database))
+        found = self.run(upkeep.database_statistics(self.node.database.pool))
         return next((value for name, _, value in found if name == "counted age"), None)
 
     def has_workers(self) -> bool:
         """Return whether a worker has sent a heartbeat in the last half minute."""
         found = self.run(workers.known(self.node.database, self.node.deadline()))
-        return any(each.seen < _SILENT for each in found)
+        return any(each.seen < SILENT_SECONDS for each in found)
 
-    def missing(self, name: QueueName) -> errors.QueueDoesNotExist:
+    def _missing(self, name: QueueName, action: str) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""
         node = self.node
-        found = self.run(node.queues.places(name.name, node.deadline()))
+        found = self.run(queues.places(node.database, name.name, node.deadline()))
         others = [(account, region) for account, region, _ in found]
         owner = Identity(name.account, name.region, name.account)
         urls = self.act("ListQueues", owner).get("QueueUrls", [])
-        return place.missing(name, others, (url.rsplit("/", 1)[1] for url in urls))
+        known = (url.rsplit("/", 1)[1] for url in urls)
+        return place.missing(name, others, known, action)
 
     def queue_url(self, text: str) -> str:
         """Return the URL of a queue by its name, URL or ARN, as `place.queue_url` does."""
@@ -119,12 +120,12 @@ class LocalNode:
 
     def advance_tasks(self) -> None:
         """Take message tasks a step further, since no node may be running."""
-        self.run(upkeep.run(self.node.database, MOVES))
+        self.run(upkeep.run(self.node.database.pool, MOVES))
 
-    def _record(self, call: Call, error: errors.SqsError | None) -> None:
+    def _record(self, call: Call, error: errors.SqsError | None, result: Result = None) -> None:
         """Record a change, or why there was none, in the audit log."""
         if self._user and EVERY[call.action].is_change:
-            self.node.audit.note(request_log.command_record(call, error))
+            self.node.audit.note(request_log.command_record(call, error, result))
             self.run(self.node.audit.flush())
 
     def close(self) -> None:
@@ -143,6 +144,7 @@ def open_node(settings: Settings, url: str = "", *, create: bool = False) -> Ite
     with ExitStack() as stack:
         user = ""
         if not url:
+            stack.enter_context(log.silenced())
             _, url = stack.enter_context(open_database(settings, create=create))
             schema.check(url)
             schema.check_partitions(url)
@@ -190,7 +192,10 @@ def run_as_owner(
         finally:
             database.close()
 
-    with open_database(settings or configuration().settings, create=create) as (url, _):
+    with (
+        log.silenced(),
+        open_database(settings or configuration().settings, create=create) as (url, _),
+    ):
         try:
             schema.check(url)
             if not everywhere or not schema.is_router(url):

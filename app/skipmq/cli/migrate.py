@@ -1,6 +1,5 @@
 """The commands `migrate` and `psql`, which run as the owner of the schema."""
 
-import json
 import os
 import shutil
 import signal
@@ -11,7 +10,7 @@ import click
 from rich.markup import escape
 
 from skipmq.cli.environment import configuration, open_server, running_database
-from skipmq.cli.output import err, out
+from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.database import embedded, rights, schema, session
 from skipmq.database.rights import Finding
 from skipmq.database.schema import State
@@ -25,7 +24,7 @@ from skipmq.telemetry.terminal import visible
     is_flag=True,
     help="Print the SQL that an administrator has to run, and change nothing.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
     """Migrate the database's schema to this release. Run it as the owner of the schema.
 
@@ -57,7 +56,7 @@ def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
             missing, surplus = rights.missing(url), rights.surplus(url)
             revoked = [right for right in found if right not in surplus]
     if as_json:
-        click.echo(json.dumps(_report(before, migrations, missing, surplus), indent=2))
+        print_json(_report(before, migrations, missing, surplus))
         return
     for name in migrations:
         out.print(f"{'would migrate' if dry_run else 'migrated'} to {name}")

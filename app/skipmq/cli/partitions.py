@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.cli.output import err, out, printing_json
+from skipmq.cli.output import err, json_option, out, print_json, printing_json
 from skipmq.config import ConfigError
 from skipmq.database import address, schema
 from skipmq.database import router as partitions
@@ -203,7 +203,7 @@ def list_(router: str) -> tuple[Any, Any]:
 @click.command()
 @_router
 @_partition
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def doctor(router: str, urls: tuple[str, ...], *, as_json: bool) -> None:
     """Check a router and its partitions; exit with 1 where something is wrong.
 
@@ -213,7 +213,7 @@ def doctor(router: str, urls: tuple[str, ...], *, as_json: bool) -> None:
     found = partitions.problems(router, list(urls) or None)
     if as_json:
         problems = [{"what": p.what, "remedy": p.remedy, "fatal": p.is_fatal} for p in found]
-        out.print_json(data={"problems": problems})
+        print_json({"problems": problems})
     for problem in () if as_json else found:
         mark = "[red]error[/]" if problem.is_fatal else "[yellow]warning[/]"
         out.print(f"{mark}: {escape(problem.what)}: {escape(problem.remedy)}")

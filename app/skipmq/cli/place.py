@@ -13,6 +13,8 @@ from skipmq.protocol.identity import QueueName
 _FIELDS = ("account", "region")
 # How similar a name is to one that may be meant.
 _SIMILAR = 0.75
+# Actions of those who may have forgotten to create a queue.
+_OF_NEW = {"ReceiveMessage", "SendMessage", "SendMessageBatch"}
 _OPTIONS, _QUEUE = "skipmq.options", "skipmq.queue"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -43,15 +45,16 @@ def full_name(text: str, settings: Settings) -> QueueName:
 
 
 def missing(
-    name: QueueName, others: Sequence[tuple[str, str]], known: Iterable[str]
+    name: QueueName, others: Sequence[tuple[str, str]], known: Iterable[str], action: str
 ) -> errors.QueueDoesNotExist:
     """Return the error for a queue that is not there.
 
-    `others` are the places that have one of its name, `known` the names of its own place.
+    `others` are the places that have one of its name, `known` the names of its own place, `action`
+    what was to be done with it.
     """
     text = f"queue {name.name} does not exist in account {name.account}, region {name.region}"
     if not others:
-        return errors.QueueDoesNotExist(f"{text}: {remedy(name.name, known)}")
+        return errors.QueueDoesNotExist(f"{text}: {remedy(name.name, known, action)}")
     account, region = next((each for each in others if each[0] == name.account), others[0])
     more = f" (and in {len(others) - 1} other places)" if len(others) > 1 else ""
     if account == name.account:
@@ -66,11 +69,13 @@ def missing(
     return errors.QueueDoesNotExist(f"{text}; there is one in {where}{more}: add {options}")
 
 
-def remedy(name: str, known: Iterable[str]) -> str:
-    """Return what to do about a queue that is not there: name a similar one, or create it."""
+def remedy(name: str, known: Iterable[str], action: str) -> str:
+    """Return what to do about a queue that is not there: name another one, or create it."""
     if close := get_close_matches(name, known, n=1, cutoff=_SIMILAR):
         return f"did you mean {close[0]}?"
-    return "create it with `skipmq queue create`"
+    if action in _OF_NEW:
+        return "create it with `skipmq queue create`"
+    return "`skipmq queue list` shows the others"
 
 
 def _option(context: click.Context, parameter: click.Parameter, value: str | None) -> None:

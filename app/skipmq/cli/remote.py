@@ -27,7 +27,14 @@ _EXPIRED, _OTHER_NAME = {10}, {62, 64}
 
 
 class RemoteError(Exception):
-    """A call of a node over HTTP failed; the message is one line with the remedy."""
+    """A call of a node over HTTP failed; the message is one line with the remedy.
+
+    `code` is that of the error of SQS that the node answered with, if any.
+    """
+
+    def __init__(self, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class RemoteNode:
@@ -66,7 +73,10 @@ class RemoteNode:
         try:
             answer = self._called(target, given)
         except (ClientError, UnavailableError) as error:
-            raise RemoteError(self._explained(error, name)) from error
+            code = getattr(error, "code", "")
+            if isinstance(error, UnavailableError):
+                code = code or "ServiceUnavailable"
+            raise RemoteError(self._explained(error, name, action), code) from error
         return answer
 
     def _called(self, target: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +104,7 @@ class RemoteNode:
         """Close the connection."""
         self._caller.close()
 
-    def _missing(self, name: str) -> str:
+    def _missing(self, name: str, action: str) -> str:
         account = f"account {self._account}" if self._account else "the key's account"
         name, known = name.rsplit("/", 1)[-1], []
         # Another account's are not listed, and a key may not be allowed to list any.
@@ -102,21 +112,23 @@ class RemoteNode:
             with suppress(ClientError, UnavailableError):
                 found = self._caller.call("ListQueues", {}, self._region)
                 known = [url.rsplit("/", 1)[1] for url in found.get("QueueUrls", ())]
-        remedy = place.remedy(name, known)
+        remedy = place.remedy(name, known, action)
         conjunction = " Otherwise" if remedy.endswith("?") else ", or"
         return (
             f"queue {name} does not exist in {account}, region {self._region}, at"
             f" {self._caller.url}: {remedy}{conjunction} name its place by --account and --region"
         )
 
-    def _explained(self, error: ClientError | UnavailableError, name: str | None) -> str:
+    def _explained(
+        self, error: ClientError | UnavailableError, name: str | None, action: str
+    ) -> str:
         if not isinstance(error, RefusedError | UnavailableError):
             return str(error)
         match error.code:
             case "":
                 return _unreachable(self._caller.url, error)
             case "QueueDoesNotExist" if name is not None:
-                return self._missing(name)
+                return self._missing(name, action)
             case "MissingAuthenticationTokenException":
                 remedy = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
                 return f"{error.code}: {error.message.rstrip('.')}: {remedy}"

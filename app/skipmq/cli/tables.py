@@ -28,7 +28,7 @@ class Column(NamedTuple):
 
 
 def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[str]], *, last: Sequence[str] = ()
+    columns: Sequence[Column], rows: Iterable[Iterable[str]], *, last: Sequence[str] = ()
 ) -> Table:
     """Return a table of rows that fits the terminal; `last` is a dim row of sums, if any."""
     cells = [[visible(text) for text in row] for row in rows]
@@ -39,10 +39,17 @@ def table(
         )
     ]
     shown = _fitting(columns, widths)
-    # What the others leave is divided between the columns that shrink.
-    shrinking = [number for number in shown if columns[number].shrinks]
-    fixed = sum(_GAP + (0 if number in shrinking else widths[number]) for number in shown)
-    room = max((out.width - fixed + _GAP) // max(len(shrinking), 1), _SHORTEST)
+    # What the others leave is divided between the columns that shrink, the narrow ones first.
+    shrinking = sorted(
+        (number for number in shown if columns[number].shrinks), key=widths.__getitem__
+    )
+    room = out.width + _GAP
+    room -= sum(_GAP + (0 if number in shrinking else widths[number]) for number in shown)
+    rooms: dict[int, int] = {}
+    for place, number in enumerate(shrinking):
+        share = max(room // (len(shrinking) - place), _SHORTEST)
+        rooms[number] = min(share, widths[number])
+        room -= rooms[number]
     made = Table(box=None, pad_edge=False)
     for number in shown:
         column = columns[number]
@@ -51,7 +58,7 @@ def table(
             justify="right" if column.is_number else "left",
             overflow="ellipsis" if column.shrinks else "fold",
             no_wrap=column.shrinks or widths[number] <= out.width,
-            max_width=room if column.shrinks else None,
+            max_width=rooms.get(number),
         )
     for row in cells:
         made.add_row(*(Text(row[number]) for number in shown))

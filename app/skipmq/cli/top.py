@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 from rich.console import Group
@@ -31,8 +31,10 @@ _ORDERS: dict[str, Order] = {"n": "name", "m": "messages", "r": "rate", "d": "de
 _OTHER_LINES = 9
 # Escape sequences of arrow and function keys, which contain letters.
 _SEQUENCE = re.compile(rb"\x1b(\[[0-9;]*.?|O.|)")
-# These signals quit like `q`, so that the terminal is restored.
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_QUIT = "q"
+# The terminal sends SIGQUIT for the key `q`, which so interrupts a refresh that waits for the node.
+# All restore the terminal.
+_QUIT_SIGNALS = (signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 # The longest time in seconds that a refresh waits for the database.
 _SECONDS = 5.0
 # The fields of a sum of queues by their names in GetOverview.
@@ -42,6 +44,10 @@ _TOTALS = {
     "ReceivedPerMinute": "received_per_minute",
     "DeletedPerMinute": "deleted_per_minute",
 }
+
+
+class _Quit(KeyboardInterrupt):
+    """The user has ended the command."""
 
 
 class Top:
@@ -69,20 +75,19 @@ class Top:
         self._queues, self._others = records(page)
         self._clock, self._read_at = page["Clock"], monotonic()
 
-    def run(self, live: Live, descriptor: int, interval: float) -> None:
+    def run(self, live: Live, descriptor: int, signalled: int, interval: float) -> None:
         """Refresh the statistics every `interval` seconds until a key or a signal ends it.
 
         The last statistics stay on the screen while the node or the database is unavailable.
         """
-        with suppress(KeyboardInterrupt), _signals() as signalled:
-            while True:
-                live.update(self._screen(), refresh=True)
-                ready, _, _ = select.select([descriptor, signalled], [], [], interval)
-                if signalled in ready:
-                    os.read(signalled, 64)
-                if descriptor in ready and not self._is_continued(descriptor):
-                    return
-                self._try_to_read()
+        while True:
+            live.update(self._screen(), refresh=True)
+            ready, _, _ = select.select([descriptor, signalled], [], [], interval)
+            if signalled in ready:
+                os.read(signalled, 64)
+            if descriptor in ready:
+                self._obey(descriptor)
+            self._try_to_read()
 
     def _try_to_read(self) -> None:
         try:
@@ -98,17 +103,18 @@ class Top:
         else:
             self._failure = ""
 
-    def _is_continued(self, descriptor: int) -> bool:
-        """Obey the keys that were pressed; return False for the one that quits."""
+    def _obey(self, descriptor: int) -> None:
+        """Obey the keys that were pressed; raise _Quit for the one that quits."""
         try:
             keys = os.read(descriptor, 64)
         except OSError:
             keys = b""
         for key in _SEQUENCE.sub(b"", keys).decode(errors="replace").lower():
-            if key == "q":
-                return False
+            if key == _QUIT:
+                raise _Quit
             self._order = _ORDERS.get(key, self._order)
-        return bool(keys)  # None come once the terminal is closed.
+        if not keys:  # The terminal is closed.
+            raise _Quit
 
     def _screen(self) -> Group:
         assert self._others is not None
@@ -160,13 +166,13 @@ class Top:
 
 @contextmanager
 def _signals() -> Iterator[int]:
-    """Yield a file that is readable after a signal; those that quit raise KeyboardInterrupt."""
+    """Yield a file that is readable after a signal; those that quit raise _Quit."""
     readable, writable = os.pipe()
     os.set_blocking(writable, False)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
     try:
-        for each in _STOP_SIGNALS:
-            signal.signal(each, signal.default_int_handler)
+        for each in _QUIT_SIGNALS:
+            signal.signal(each, _quit)
         signal.signal(signal.SIGWINCH, lambda *_: None)
         yield readable
     finally:
@@ -175,14 +181,31 @@ def _signals() -> Iterator[int]:
         os.close(writable)
 
 
+def _quit(*_: object) -> NoReturn:
+    raise _Quit
+
+
+def _is_own(descriptor: int) -> bool:
+    """Return whether a terminal sends this process its signals."""
+    try:
+        return os.tcgetpgrp(descriptor) == os.getpgrp()
+    except OSError:
+        return False
+
+
 @contextmanager
 def _cbreak(descriptor: int) -> Iterator[None]:
-    """Put a terminal into cbreak mode, in which keys are read at once, and disable Ctrl-Z."""
+    """Put a terminal into cbreak mode, in which keys are read at once.
+
+    Ctrl-Z is disabled, and the key that quits is the one that sends SIGQUIT.
+    """
     saved = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor)
         modes = termios.tcgetattr(descriptor)
         modes[-1][termios.VSUSP] = os.fpathconf(descriptor, "PC_VDISABLE").to_bytes()
+        if _is_own(descriptor):
+            modes[-1][termios.VQUIT] = _QUIT.encode()
         termios.tcsetattr(descriptor, termios.TCSANOW, modes)
         yield
     finally:
@@ -210,12 +233,13 @@ def top(*, interval: float, order: Order) -> None:
             "top needs a terminal: programs can use `skipmq queue stats --json`"
         )
     descriptor = sys.stdin.fileno()
-    with open_source(everywhere=True, seconds=_SECONDS) as node:
+    with suppress(_Quit), open_source(everywhere=True, seconds=_SECONDS) as node:
         screen = Top(node, order)
         screen.read()
         with (
+            _signals() as signalled,
             _cbreak(descriptor),
             silence(),
             Live(console=out, screen=True, auto_refresh=False) as live,
         ):
-            screen.run(live, descriptor, interval)
+            screen.run(live, descriptor, signalled, interval)

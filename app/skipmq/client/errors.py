@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from skipmq.protocol import limits
+from skipmq.protocol.message import forbidden_character
 
 # Errors of the functions whose text names the remedy.
 _REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}
@@ -85,7 +85,7 @@ def check_text(what: str, value: Any) -> None:
     """Raise ClientError for what is no text, or has characters that no message can have."""
     if not isinstance(value, str):
         raise ClientError(f"{what} is {value!r}: write a text")
-    if (found := limits.forbidden_character(value)) is not None:
+    if (found := forbidden_character(value)) is not None:
         raise ClientError(
             f"Invalid characters found: {what} has {found!r}, which no message can have: leave it"
             " out, or send bytes"

@@ -209,7 +209,8 @@ def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
         expected = f" (default {default!r})" if default not in ("", MISSING) else ""
         origin = source if source.startswith(PREFIX) else f"{source}: {name}"
         shown = "" if name in SECRETS else f"={value!r}"
-        problems.append(f"{origin}{shown}: {str(error).lower()}{expected}")
+        reason = "it is empty: leave it out, or give a value" if value == "" else str(error).lower()
+        problems.append(f"{origin}{shown}: {reason}{expected}")
         return None
 
 

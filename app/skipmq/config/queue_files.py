@@ -47,6 +47,8 @@ def read_toml(file: Path, problems: list[str]) -> dict[str, Any]:
     """Return the content of a TOML file; add to the problems, without quoting its keys."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        problems.append(f"{file}: there is no such file: check the path")
     except OSError as error:
         problems.append(f"{file}: cannot be read as TOML: {error.strerror}")
     except ValueError as error:

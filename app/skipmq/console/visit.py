@@ -12,7 +12,7 @@ import flask
 import msgspec
 
 from skipmq.actions import access
-from skipmq.broker import inspection
+from skipmq.broker import inspection, queues
 from skipmq.console.masking import Mask
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request
@@ -66,8 +66,6 @@ class Visit:
         self.mask.check_filter(parameters)
         call = self._call(action, parameters)
         result: dict[str, Any] = msgspec.to_builtins(self.run(self.broker.act(call)) or {})
-        if call.removed is not None:
-            result["Removed"] = call.removed
         for members, masked in (("Messages", self.mask.message), ("Tasks", self.mask.task)):
             if members in result:
                 result[members] = [masked(each) for each in result[members]]
@@ -124,7 +122,7 @@ class Visit:
         node, is_signed = self.broker.node, self.identity.key_id is not None
         account = self.identity.account if is_signed else None
         deadline = min(node.deadline(), monotonic() + TIMEOUT)
-        found = self.run(node.queues.places(None, deadline, account, limit))
+        found = self.run(queues.places(node.database, None, deadline, account, limit))
         return [each for each in found if not is_signed or self.may_list(each[1])]
 
     def arn(self, name: str) -> str:

@@ -1,6 +1,11 @@
 """The condition of a database, for `skipmq doctor`."""
 
-from skipmq.database import maintenance, planner
+import re
+from typing import Any
+
+import psycopg
+
+from skipmq.database import files, maintenance
 from skipmq.database.schema import SchemaError
 
 _DAMAGE = "select error || ': ' || remedy from skipmq.damaged_pages()"
@@ -14,6 +19,15 @@ order by 2, 1
 """
 # The least share of a sequence's numbers, in percent, that is no problem.
 _ENOUGH = 10
+# The functions in sql/planner.sql, and the settings that it gives to each.
+_PLANNED = re.compile(r"array '\{(.*?)\}'", re.DOTALL)
+_SETTING = re.compile(r"^\s+set (\w+) = (\w+)", re.MULTILINE)
+_LACKING = """
+select p.proname from pg_proc p
+where p.pronamespace = to_regnamespace('skipmq') and p.proname = any (%s)
+  and not coalesce(p.proconfig, '{}') @> %s
+order by 1
+"""
 
 
 def check_pages(url: str) -> str:
@@ -41,10 +55,26 @@ def check_sequences(url: str) -> str:
 def check_planner(url: str) -> str:
     """Return that all functions have their planner settings; raise SchemaError with the others."""
     with maintenance.connect(url) as connection:
-        found = planner.lacking(connection)
+        found = _lacking(connection)
     if found:
         raise SchemaError(
             f"functions that lack planner settings, which `create or replace` drops, and are slow:"
             f" {', '.join(found)}: run `skipmq migrate` as the schema's owner"
         )
     return "all functions have their planner settings"
+
+
+def planned() -> list[str]:
+    """Return the names of the functions that have planner settings."""
+    (names,) = _PLANNED.findall(_planner_sql())
+    return [name.strip() for name in names.split(",")]
+
+
+def _lacking(connection: psycopg.Connection[Any]) -> list[str]:
+    """Return the functions that have lost planner settings, as `create or replace` has it."""
+    settings = [f"{name}={value}" for name, value in _SETTING.findall(_planner_sql())]
+    return [name for (name,) in connection.execute(_LACKING, (planned(), settings))]
+
+
+def _planner_sql() -> str:
+    return files.planner().read_text(encoding="utf-8")

@@ -1,19 +1,19 @@
-"""The SQL of this release, in its order."""
+"""The SQL and the migrations of this release: in a wheel inside the package, or in a checkout."""
 
 from pathlib import Path
 
-from skipmq.database.folders import folder
+_PACKAGE = Path(__file__).resolve().parent.parent
 
-__all__ = [
-    "first_migration",
-    "folder",
-    "functions",
-    "missing",
-    "planner",
-    "roles",
-    "sql_in_order",
-    "surplus",
-]
+
+def folder(name: str) -> Path:
+    """Return the folder `sql` or `migrations`.
+
+    Raises FileNotFoundError when the installation is broken.
+    """
+    for parent in (_PACKAGE, _PACKAGE.parent.parent):
+        if (parent / name).is_dir():
+            return parent / name
+    raise FileNotFoundError(f"the folder {name} is missing from this installation of SkipMQ")
 
 
 def sql_in_order() -> list[Path]:

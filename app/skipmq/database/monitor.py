@@ -13,9 +13,8 @@ import psycopg
 from skipmq.database.availability import Observer
 from skipmq.database.partitions import Database
 from skipmq.database.pool import has_no_slot, is_read_only
-from skipmq.database.shared import SharedRead
 from skipmq.database.statement import Statement
-from skipmq.database.wakeup import every
+from skipmq.database.wakeup import SharedRead, every
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
@@ -58,7 +57,7 @@ class Monitor:
 
     async def check(self) -> str:
         """Return the state, at most a second old."""
-        availability = self._database.availability
+        availability = self._database.pool.availability
         if availability.failure is not None:
             self._mark_unavailable(availability.failure)
         elif monotonic() - self._checked >= _INTERVAL:
@@ -106,7 +105,7 @@ class Monitor:
         except errors.InsufficientPrivilege:
             return  # _note_needs_operator has set the state.
         except errors.ServiceUnavailable:
-            failure = self._database.availability.failure
+            failure = self._database.pool.availability.failure
             if failure is not None:
                 self._mark_unavailable(failure)
             return  # Otherwise all connections are busy, or one has just broken.
@@ -115,7 +114,7 @@ class Monitor:
             state = DISK_FULL  # _watch_disk has not reported it yet.
         if state == READ_ONLY:
             # Requests wait from now on, without trying to write first.
-            self._database.availability.mark_unavailable(
+            self._database.pool.availability.mark_unavailable(
                 psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
             )
         self._change(state, await self._damage() if state == DAMAGED else None)
@@ -141,7 +140,7 @@ class Monitor:
     async def _watch_disk(self) -> None:
         """Keep a session open that shows all nodes that the disk is full, until it has space."""
         try:
-            session = await self._database.session()
+            session = await self._database.pool.session()
         except psycopg.Error:
             return  # Unreachable now; the next statement that fails on a full disk starts again.
         try:

@@ -8,15 +8,16 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import md5
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any
 
 from psycopg.conninfo import make_conninfo
 
 from skipmq.database import address
 from skipmq.database.availability import Observer
 from skipmq.database.fairness import Tenant
-from skipmq.database.pool import Parameters, Pool
+from skipmq.database.pool import CONNECTION_WAIT, STATEMENT_SECONDS, Parameters, Pool
 from skipmq.database.statement import Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
@@ -35,35 +36,33 @@ _PATIENCE = 1.0
 QUEUE_BITS = 57
 
 
-class PoolOptions(TypedDict, total=False):
-    """The arguments of a Pool, but for the URL."""
-
-    size: Required[int]
-    connection_wait: float
-    seconds: float
-    application_name: str
-    observer: Observer | None
-
-
-class RunOptions(TypedDict, total=False):
-    """The keyword arguments of Pool.rows."""
-
-    deadline: float
-    tenant: Tenant
-    again: Parameters | None
-    durable: bool
-    may_be_done: bool
-
-
-class Database(Pool):
+class Database:
     """A pool of connections to a database; of a router also one to each partition, for one loop.
 
-    A statement whose tenant is a queue's id runs in the queue's partition.
+    A statement whose tenant is a queue's id runs in the queue's partition. The other arguments are
+    those of a Pool.
     """
 
-    def __init__(self, url: str, **options: Unpack[PoolOptions]) -> None:
-        super().__init__(url, **options)
-        self._url, self._options = url, options
+    def __init__(  # noqa: PLR0913 - all but the first have defaults.
+        self,
+        url: str,
+        *,
+        size: int,
+        connection_wait: float = CONNECTION_WAIT,
+        seconds: float = STATEMENT_SECONDS,
+        application_name: str = "skipmq",
+        observer: Observer | None = None,
+    ) -> None:
+        self._url = url
+        self._pool_of = partial(
+            Pool,
+            size=size,
+            connection_wait=connection_wait,
+            seconds=seconds,
+            application_name=application_name,
+        )
+        # To the database, or to the router.
+        self.pool = self._pool_of(url, observer=observer)
         # By number; empty without a router, and None until open_partitions has run.
         self._partitions: list[Pool] | None = None
         self._homes = 0
@@ -86,25 +85,26 @@ class Database(Pool):
 
     async def _find_partitions(self) -> None:
         """Make a pool for each partition that is new in the router's map."""
-        ((homes, addresses),) = await self.rows(_MAP)
+        ((homes, addresses),) = await self.pool.rows(_MAP)
         known = self._partitions or []
         added = [
-            Pool(url, **self._options | {"observer": PartitionObserver(self.observer, number)})
+            self._pool_of(url, observer=PartitionObserver(self.pool.observer, number))
             for number, url in enumerate(partition_urls(self._url, addresses))
             if number >= len(known)
         ]
         for pool in added:
-            pool.on_needs_operator(self._needs_operator)
+            pool.needs_operator = self.pool.needs_operator
         self._homes, self._partitions = homes, [*known, *added]
+        self.pool.is_router = bool(self._partitions)
         grown, self._grown = self._grown, asyncio.Event()
         grown.set()
 
     def partition(self, queue_id: Tenant) -> Pool:
-        """Return the pool of the partition that has a queue; this one for anything but an id."""
+        """Return the pool of the partition that has a queue; the first for anything but an id."""
         if not self._partitions or not isinstance(queue_id, int):
-            return self
+            return self.pool
         number = queue_id >> QUEUE_BITS
-        return self._partitions[number] if number < len(self._partitions) else self
+        return self._partitions[number] if number < len(self._partitions) else self.pool
 
     async def partitions(self) -> AsyncIterator[Pool]:
         """Yield the pool of each partition, also of those added later; without a router this one.
@@ -117,7 +117,7 @@ class Database(Pool):
             except errors.ServiceUnavailable:
                 await asyncio.sleep(_PAUSE)
         if not self._partitions:
-            yield self
+            yield self.pool
             return
         known = 0
         while True:
@@ -129,7 +129,7 @@ class Database(Pool):
 
     def known(self) -> Sequence[Pool]:
         """Return the pools of the partitions that are known; without a router this one."""
-        return self._partitions or (self,)
+        return self._partitions or (self.pool,)
 
     @property
     def is_anywhere_available(self) -> bool:
@@ -162,29 +162,53 @@ class Database(Pool):
         """Return the number of the partition that has a queue."""
         return queue_id >> QUEUE_BITS
 
-    def rows(
+    def rows(  # noqa: PLR0913 - all but the first two have defaults.
         self,
         statement: Statement,
         parameters: Parameters = (),
         *,
         queue_id: int | None = None,
-        **options: Unpack[RunOptions],
+        deadline: float = 0.0,
+        tenant: Tenant = None,
+        again: Parameters | None = None,
+        durable: bool = False,
+        may_be_done: bool = False,
     ) -> Coroutine[Any, Any, Rows]:
         """Run one statement as Pool does: on a queue, in its partition.
 
         The queue is the tenant; one that only reads a queue, and waits for no locked table and in
         no queue's turn, has `queue_id` instead.
         """
-        place = options.get("tenant") if queue_id is None else queue_id
+        pool = self.pool
+        place = tenant if queue_id is None else queue_id
         if self._partitions and isinstance(place, int):
             number = place >> QUEUE_BITS
             if number >= len(self._partitions):
-                return self._rows_in_added(number, statement, parameters, options)
-            return Pool.rows(self._partitions[number], statement, parameters, **options)
-        return Pool.rows(self, statement, parameters, **options)
+                rows = partial(
+                    self.rows,
+                    statement,
+                    parameters,
+                    queue_id=queue_id,
+                    deadline=deadline,
+                    tenant=tenant,
+                    again=again,
+                    durable=durable,
+                    may_be_done=may_be_done,
+                )
+                return self._rows_in_added(number, rows)
+            pool = self._partitions[number]
+        return pool.rows(
+            statement,
+            parameters,
+            deadline=deadline,
+            tenant=tenant,
+            again=again,
+            durable=durable,
+            may_be_done=may_be_done,
+        )
 
     async def _rows_in_added(
-        self, number: int, statement: Statement, parameters: Parameters, options: RunOptions
+        self, number: int, rows: Callable[[], Coroutine[Any, Any, Rows]]
     ) -> Rows:
         """Run a statement in a partition that was added since the map was read."""
         await self._find_partitions()
@@ -192,10 +216,10 @@ class Database(Pool):
         if number >= len(self._partitions):
             log.warning("the router lacks a partition", partition=number)
             raise errors.ServiceUnavailable
-        return await Pool.rows(self._partitions[number], statement, parameters, **options)
+        return await rows()
 
     async def rows_anywhere(
-        self, statement: Statement, parameters: Parameters = (), **options: Unpack[RunOptions]
+        self, statement: Statement, parameters: Parameters = (), *, deadline: float = 0.0
     ) -> Rows:
         """Run a statement in the first partition that answers; without a router in the database.
 
@@ -203,11 +227,11 @@ class Database(Pool):
         the statement. Raises as `rows` does where none answers.
         """
         if not self._partitions:
-            return await self.rows(statement, parameters, **options)
+            return await self.pool.rows(statement, parameters, deadline=deadline)
         failure = errors.ServiceUnavailable()
         waiting = []
         for pool in self._heard():
-            asked = self._ask(pool, statement, parameters, options)
+            asked = self._ask(pool, statement, parameters, deadline)
             if not await self._answers({asked: pool}):
                 waiting.append(asked)
                 continue
@@ -221,7 +245,7 @@ class Database(Pool):
         raise failure
 
     async def rows_everywhere(
-        self, statement: Statement, parameters: Parameters = (), **options: Unpack[RunOptions]
+        self, statement: Statement, parameters: Parameters = (), *, deadline: float = 0.0
     ) -> list[Rows]:
         """Run a statement in each partition, without a router in the database; return their rows.
 
@@ -229,8 +253,8 @@ class Database(Pool):
         Raises as `rows` does where none answers.
         """
         if not self._partitions:
-            return [await self.rows(statement, parameters, **options)]
-        asked = {self._ask(pool, statement, parameters, options): pool for pool in self._heard()}
+            return [await self.pool.rows(statement, parameters, deadline=deadline)]
+        asked = {self._ask(pool, statement, parameters, deadline): pool for pool in self._heard()}
         done = await self._answers(asked)
         if found := [task.result() for task in done if task.exception() is None]:
             return found
@@ -251,13 +275,13 @@ class Database(Pool):
         as `rows` does where one has not answered.
         """
         if not self._partitions:
-            await self.rows(statement, (*first, queue_ids, *columns))
+            await self.pool.rows(statement, (*first, queue_ids, *columns))
             return
         shares: dict[Pool, list[tuple[Any, ...]]] = {}
         for row in zip(queue_ids, *columns, strict=True):
             shares.setdefault(self.partition(row[0]), []).append(row)
         asked = {
-            self._ask(pool, statement, (*first, *map(list, zip(*share, strict=True))), {}): pool
+            self._ask(pool, statement, (*first, *map(list, zip(*share, strict=True)))): pool
             for pool, share in shares.items()
             if pool not in self._silent
         }
@@ -272,11 +296,11 @@ class Database(Pool):
         return [pool for pool in self._partitions or () if pool not in self._silent]
 
     def _ask(
-        self, pool: Pool, statement: Statement, parameters: Parameters, options: RunOptions
+        self, pool: Pool, statement: Statement, parameters: Parameters, deadline: float = 0.0
     ) -> asyncio.Task[Rows]:
         """Start a statement in a partition."""
         asked = asyncio.get_running_loop().create_task(
-            Pool.rows(pool, statement, parameters, **options)
+            pool.rows(statement, parameters, deadline=deadline)
         )
 
         def answered(task: asyncio.Task[Rows]) -> None:
@@ -297,27 +321,18 @@ class Database(Pool):
 
     def on_needs_operator(self, callback: Callable[[errors.NeedsOperator], None]) -> None:
         """Call a function with every error that needs operator action."""
-        super().on_needs_operator(callback)
-        for partition in self._partitions or ():
-            partition.on_needs_operator(callback)
-
-    def _raise_unavailable(self, error: Exception, unknown: bool) -> None:
-        # A partition that a router cannot use leaves the router available.
-        if self._partitions and not unknown and self.availability.is_unavailable:
-            raise errors.RouterUnavailable from error
-        super()._raise_unavailable(error, unknown)
+        for pool in (self.pool, *(self._partitions or ())):
+            pool.needs_operator = callback
 
     def stop(self) -> None:
         """End all waits for the database, present and future."""
-        super().stop()
-        for partition in self._partitions or ():
-            partition.stop()
+        for pool in (self.pool, *(self._partitions or ())):
+            pool.stop()
 
     def close(self) -> None:
         """Close all idle connections."""
-        super().close()
-        for partition in self._partitions or ():
-            partition.close()
+        for pool in (self.pool, *(self._partitions or ())):
+            pool.close()
 
 
 class PartitionObserver:

@@ -29,13 +29,15 @@ _STANDBYS = Statement(
     "select case when connected < required then 'too few' else 'enough' end"
     " from skipmq.replication()"
 )
-_TABLE_LOCK = Statement(
+TABLE_LOCK = Statement(
     "select session, extract(epoch from clock_timestamp() - began)::float8 from skipmq.table_lock()"
 )
 _TRIES = 3
 # Seconds that a statement waits for a connection at least: a node's waits twice as long as
 # SKIPMQ_DATABASE_DEADLINE, after which one whose statement hangs is closed.
 CONNECTION_WAIT = 10.0
+# Seconds that a statement of a command may take.
+STATEMENT_SECONDS = 60.0
 # Messages for max_connections, reserved connections, and the limits of a database or role
 # (PostgreSQL's src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).
 _NO_SLOT = ("too many clients already", "remaining connection slots", "too many connections for")
@@ -101,7 +103,7 @@ class Pool:
         *,
         size: int,
         connection_wait: float = CONNECTION_WAIT,
-        seconds: float = 60.0,
+        seconds: float = STATEMENT_SECONDS,
         application_name: str = "skipmq",
         observer: Observer | None = None,
     ) -> None:
@@ -119,7 +121,10 @@ class Pool:
         # The server of the connection opened last.
         self.address = ""
         self._damage = DamageNotes(self.rows)
-        self._needs_operator: Callable[[errors.NeedsOperator], None] = lambda _: None
+        # Called with every error that needs operator action.
+        self.needs_operator: Callable[[errors.NeedsOperator], None] = lambda _: None
+        # Whether statements on queues bypass the server, which may be away without them.
+        self.is_router = False
         self.availability = Availability("database", self._probe, self.observer)
         # While too few standbys are connected, only statements that need them wait.
         self.standbys = Availability("standbys", self._probe_standbys, self.observer)
@@ -182,10 +187,6 @@ class Pool:
                 if not may_retry and (verdict is not Verdict.AGAIN or tries >= _TRIES):
                     raise self._final_error(error, verdict, unknown=unknown) from error
 
-    def on_needs_operator(self, callback: Callable[[errors.NeedsOperator], None]) -> None:
-        """Call a function with every error that needs operator action."""
-        self._needs_operator = callback
-
     async def session(self, application_name: str = "") -> Session:
         """Open a connection outside the pool, with an application_name of its own if given.
 
@@ -230,7 +231,7 @@ class Pool:
         """Return the error of a statement that is not retried."""
         translated = retry.translated(error, verdict)
         if isinstance(translated, errors.NeedsOperator):
-            self._needs_operator(translated)
+            self.needs_operator(translated)
         if isinstance(translated, errors.DatabaseDamaged):
             self._damage.note(translated.reason)
         if unknown and not _is_final(translated):
@@ -244,6 +245,8 @@ class Pool:
         if unknown:
             self.observer.count("unknown")
             raise errors.OutcomeUnknown from error
+        if self.is_router and self.availability.is_unavailable:
+            raise errors.RouterUnavailable from error
         failure = self.availability.failure or error
         # Of several servers the primary may have no slot while the others are read-only.
         if has_no_slot(failure):
@@ -366,7 +369,7 @@ class Pool:
 
     async def _probe_tables(self) -> None:
         try:
-            ((session, seconds),) = await self._probe_rows(_TABLE_LOCK)
+            ((session, seconds),) = await self._probe_rows(TABLE_LOCK)
         except Exception as error:  # noqa: BLE001 - logged, whatever it is.
             self.observer.forget("table lock")
             # Do not delay all requests when it is unknown whether a table is locked.

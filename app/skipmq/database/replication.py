@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
-from skipmq.database.shared import SharedRead
 from skipmq.database.statement import TEXT, Statement
+from skipmq.database.wakeup import SharedRead
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 

@@ -8,6 +8,10 @@ import psycopg
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
+# The driver's errors that others handle.
+DatabaseError = psycopg.Error
+InsufficientPrivilege = psycopg.errors.InsufficientPrivilege
+
 
 class Verdict(Enum):
     """What became of a statement that failed."""

@@ -210,9 +210,13 @@ def server(session: Session) -> dict[str, str]:
 
 def explain(error: Error, setting: str = "SKIPMQ_DATABASE_URL") -> str:
     """Return a one-line error text for the user, which names the setting that holds the URL."""
-    reason = _HINT.sub("", " ".join(str(error).split()))
     if isinstance(error, Unavailable):
-        return f"the database cannot be reached: {reason}. Check {setting}: `skipmq doctor`"
+        return f"the database cannot be reached: {reason(error)}. Check {setting}: `skipmq doctor`"
     # Leave out the context, which quotes whole statements.
-    reason = error.diag.message_primary or reason
-    return f"the database refuses: {reason}. Check its role and schema: `skipmq doctor`"
+    refusal = error.diag.message_primary or reason(error)
+    return f"the database refuses: {refusal}. Check its role and schema: `skipmq doctor`"
+
+
+def reason(error: Error) -> str:
+    """Return what the server or libpq says of an error, in one line."""
+    return _HINT.sub("", " ".join(str(error).split()))

@@ -1,8 +1,9 @@
-"""Tasks that run at intervals, when woken or when notified."""
+"""Tasks that run at intervals, when woken or notified, or once for concurrent callers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 import psycopg
 
@@ -12,6 +13,8 @@ from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
 _RETRY_SECONDS = 1.0
+
+T = TypeVar("T")
 
 
 class Wakeup:
@@ -32,6 +35,24 @@ class Wakeup:
         woken = self._event.is_set()
         self._event.clear()
         return woken
+
+
+class SharedRead(Generic[T]):
+    """A read that runs once at a time; for one loop."""
+
+    def __init__(self, read: Callable[[], Coroutine[Any, Any, T]]) -> None:
+        self._read = read
+        self._reading: asyncio.Task[T] | None = None
+
+    async def within(self, seconds: float) -> asyncio.Task[T] | None:
+        """Start to read unless that runs; return the task if it ends within `seconds`."""
+        reading = self._reading
+        if reading is None or reading.done():
+            self._reading = reading = asyncio.get_running_loop().create_task(self._read())
+            # Retrieve the exception, which asyncio logs otherwise if all callers have timed out.
+            reading.add_done_callback(lambda task: task.cancelled() or task.exception())
+        done, _ = await asyncio.wait({reading}, timeout=seconds)
+        return reading if done else None
 
 
 async def every(

@@ -1,12 +1,12 @@
 """The records of the codecs: request, call and response."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias
 
 import msgspec
 
-from skipmq.protocol.identity import Identity, Need
+from skipmq.protocol.identity import Identity
 
 # Defaults of type variables came with Python 3.13: to type checkers `Call` alone is `Call[Any]`.
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ else:
 # Of an action: its struct; of some of our own, the members; None if it has none.
 Result: TypeAlias = msgspec.Struct | dict[str, Any] | None
 
-_UNIDENTIFIED = Identity()
+UNIDENTIFIED = Identity()
 _QUEUE_PATH = re.compile(r"/[^/]+/[^/]+/?")
 
 
@@ -68,27 +68,36 @@ class Request(msgspec.Struct, eq=False):
         )
 
 
-class Call(msgspec.Struct, Generic[T_co], eq=False):
+class Recipient(msgspec.Struct, eq=False):
+    """The client that messages are claimed for; `waited` is the seconds of its long poll."""
+
+    waited: float = 0.0
+    is_disconnected: bool = False
+    # The access key, if any, and the address.
+    caller: str | None = None
+    address: str = ""
+    on_disconnect: Callable[[], None] | None = None
+
+    def disconnect(self) -> None:
+        """Mark the client as disconnected."""
+        self.is_disconnected = True
+        if self.on_disconnect is not None:
+            self.on_disconnect()
+
+
+class Call(msgspec.Struct, Generic[T_co], frozen=True, eq=False):
     """An SQS action with its parameters, an instance of the action's class.
 
-    Members that were not sent are None. The server sets the other attributes: `deadline` is the
-    time of time.monotonic until which the call may wait for the database; `waited` the seconds for
-    which it waited for a message; `origins` for a redrive without destination the ARNs of the
-    queues that its caller may send to, or None for all; `needs` the permissions that the call
-    needs, first those on the queue of QueueUrl; `held` is released once the result is encoded;
-    `removed` the messages that a purge or deletion removed, which the answer of SQS does not have.
+    Members that were not sent are None. `deadline` is the time of time.monotonic until which the
+    call may wait for the database.
     """
 
     action: str
     parameters: T_co
     request: Request
-    identity: Identity = _UNIDENTIFIED
+    identity: Identity = UNIDENTIFIED
     deadline: float = 0.0
-    waited: float = 0.0
-    origins: list[str] | None = None
-    needs: Sequence[Need] | None = None
-    held: Any = None
-    removed: int | None = None
+    recipient: Recipient = msgspec.field(default_factory=Recipient)
 
 
 class Response(msgspec.Struct, frozen=True):

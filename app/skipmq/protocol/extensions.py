@@ -59,6 +59,8 @@ class GetMessageTimeline(QueueParameters, kw_only=True):
 class GetOverview(Parameters, kw_only=True):
     QueueName: str | None = None
     MaxResults: Integer | None = None
+    Everywhere: bool = False
+    Folded: bool = False
 
 
 class GetQueueActivity(QueueParameters, kw_only=True):

@@ -10,8 +10,6 @@ ACCOUNT = re.compile("[0-9]{12}")
 REGION = re.compile("[a-z0-9-]{1,32}")
 # Characters that XML 1.0 excludes and SQS refuses.
 FORBIDDEN_CHARACTER = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-# Nearly all texts have only these characters, which bytes.translate checks fast.
-_PLAIN = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 BATCH_ENTRIES = 10
 MESSAGE_ATTRIBUTES = 10
 ATTRIBUTE_NAME_LENGTH = 256
@@ -71,11 +69,3 @@ FORM_BYTES = 8_192
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_REGION = "us-east-1"
-
-
-def forbidden_character(text: str) -> str | None:
-    """Return a character of a text that XML 1.0 excludes, or None."""
-    if text.isascii() and not text.encode().translate(None, _PLAIN):
-        return None
-    found = FORBIDDEN_CHARACTER.search(text)
-    return found and found[0]

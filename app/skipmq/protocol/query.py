@@ -23,6 +23,7 @@ from skipmq.protocol.call import (
     queue_url,
     response_headers,
 )
+from skipmq.protocol.identity import Identity
 
 # Values by the unread rest of their names: {"1.Key": "colour"}.
 Fields: TypeAlias = dict[str, str]
@@ -40,7 +41,7 @@ _NOT_FOR_QUEUES = frozenset({"CreateQueue", "ListQueues"})
 _VERSIONS = frozenset({"2008-01-01", "2009-02-01", "2011-10-01", "2012-11-05"})
 
 
-def decode(request: Request) -> Call:
+def decode(request: Request, identity: Identity, deadline: float) -> Call:
     """Return the call in a form and a query string; the form has precedence.
 
     Raises errors.UnknownOperationException without an action, errors.InvalidAction for an unknown
@@ -61,7 +62,7 @@ def decode(request: Request) -> Call:
     if "QueueUrl" not in fields and (url := queue_url(request)) is not None:
         fields["QueueUrl"] = url
     parameters = read(fields, "")
-    return Call(action, parameters, request)
+    return Call(action, parameters, request, identity, deadline)
 
 
 def encode(call: Call, result: Result) -> Response:

@@ -2,21 +2,22 @@
 
 import asyncio
 import re
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from time import monotonic
 
 import msgspec
 
 from skipmq import auth
-from skipmq.actions.dispatch import EVERY, perform
+from skipmq.actions.dispatch import EVERY, Authorised, Outcome, authorise, run
 from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
-from skipmq.database.errors import DatabaseError
+from skipmq.database.retry import DatabaseError
 from skipmq.protocol import codec, errors, limits
 from skipmq.protocol.call import Call, Request, Response, Result
-from skipmq.protocol.identity import Identity
+from skipmq.protocol.identity import Identity, Need
 from skipmq.server import request_trace
 from skipmq.server.admission import Admission, Rate
 from skipmq.server.browsers import Browsers
@@ -107,66 +108,81 @@ class Broker:
 
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; errors are answers too."""
-        began = monotonic()
-        node = self.node
-        span = None if node.tracing is None else request_trace.begin(node.tracing, request)
-        call: Call | None = None
+        tracing = self.node.tracing
+        span = None if tracing is None else request_trace.begin(tracing, request)
+        outcome = await self._answer(request, None)
+        call, failure, response = outcome.call, outcome.failure, outcome.response
+        assert response is not None
+        labels, seconds = _NO_ACTION, outcome.seconds
+        if call is not None:
+            labels = _LABELS[call.action]
+            seconds -= call.recipient.waited
+        received, sent = len(request.body), len(response.body)
+        observer = self.node.observer
+        observer.answered(labels, seconds, request.request_id, received, sent)
+        if failure is not None:
+            observer.count("request errors", (*labels, failure.code))
+        if span is not None:
+            request_trace.end(span, request, outcome)
+        return response
+
+    async def act(self, call: Call) -> Result:
+        """Run a call of the console with authorisation, limits and logging; return its result.
+
+        Raises an errors.SqsError.
+        """
+        outcome = await self._answer(call.request, call)
+        if outcome.failure is not None:
+            raise outcome.failure
+        return outcome.result
+
+    async def _answer(self, request: Request, call: Call | None) -> Outcome:
+        """Run and record a call, or that of a request, whose result it encodes."""
+        began, node, is_encoded = monotonic(), self.node, call is None
+        authorised: Authorised | None = None
         result: Result = None
         failure: errors.SqsError | None = None
+        response: Response | None = None
         try:
             with self.admission:
                 node.check_open()
-                if request.refusal:
-                    self.check_browser(request)
-                if node.keys is not None:
-                    identity = node.keys.identify(request)
-                else:
-                    authorization = request.headers.get("authorization")
-                    identity = auth.identify(authorization, request.query, *self._own)
-                call = codec.decode(request)
-                call.identity, call.deadline = identity, began + node.settings.failover_wait
+                if call is None:
+                    if request.refusal:
+                        self.check_browser(request)
+                    if node.keys is not None:
+                        identity = node.keys.identify(request)
+                    else:
+                        authorization = request.headers.get("authorization")
+                        identity = auth.identify(authorization, request.query, *self._own)
+                    call = codec.decode(request, identity, began + node.settings.failover_wait)
                 if request.method == "GET" or self._key_rate is not None:
                     self._check_caller(call)
-                result = await perform(node, call, self._admit)
-                response = codec.encode(call, result)
+                authorised = await authorise(node, call, self._admit)
+                result = await run(node, authorised)
+                if is_encoded:
+                    response = codec.encode(call, result)
         except errors.SqsError as error:
             failure = error
-            response = codec.encode_error(request, error)
         except asyncio.CancelledError:
             # The action may have run: record it in the audit log.
             failure = errors.RequestCancelled()
-            self._log.note(
-                request,
-                call,
-                failure,
-                codec.encode_error(request, failure),
-                monotonic() - began,
-            )
             raise
         except Exception:
-            log.exception(
-                "request failed", request_id=request.request_id, action=call and call.action
-            )
+            what = "request failed" if is_encoded else "call failed"
+            log.exception(what, request_id=request.request_id, action=call and call.action)
             failure = errors.InternalFailure()
-            response = codec.encode_error(request, failure)
         finally:
-            if call is not None and call.held is not None:
-                call.held.release()
-        seconds = monotonic() - began
-        labels, waited = (_NO_ACTION, 0.0) if call is None else (_LABELS[call.action], call.waited)
-        sizes = len(request.body), len(response.body)
-        node.observer.answered(labels, seconds - waited, request.request_id, *sizes)
-        if failure is not None:
-            node.observer.count("request errors", (*labels, failure.code))
-        self._log.note(request, call, failure, response, seconds)
-        if span is not None:
-            request_trace.end(span, request, call, result, failure, response)
-        return response
+            if failure is not None and is_encoded:
+                response = codec.encode_error(request, failure)
+            seconds = monotonic() - began
+            outcome = Outcome(call, authorised, result, failure, response, seconds)
+            self._log.note(request, outcome)
+        return outcome
 
     def show(self) -> None:
         """Pass the node's gauges to the observer."""
         node = self.node
-        node.database.show()
+        node.database.pool.show()
         node.observer.show("requests", self.admission.active)
         node.observer.show("waiting receivers", node.waiters.count())
         node.observer.show("cached queues", node.queues.cached)
@@ -182,31 +198,6 @@ class Broker:
             if not isinstance(error, errors.SqsError):
                 log.exception("cannot read the statistics of queues")
             return [], None
-
-    async def act(self, call: Call) -> Result:
-        """Run a call of the console with authorisation, limits and logging; return its result.
-
-        Raises an errors.SqsError.
-        """
-        began = monotonic()
-        failure: errors.SqsError | None = None
-        try:
-            with self.admission:
-                self.node.check_open()
-                self._check_caller(call)
-                return await perform(self.node, call, self._admit)
-        except errors.SqsError as error:
-            failure = error
-            raise
-        except asyncio.CancelledError:
-            failure = errors.RequestCancelled()
-            raise
-        except Exception:
-            log.exception("call failed", request_id=call.request.request_id, action=call.action)
-            failure = errors.InternalFailure()
-            raise failure from None
-        finally:
-            self._log.note(call.request, call, failure, None, monotonic() - began)
 
     async def sign_in(self, request: Request, key_id: str, secret: str, region: str) -> Identity:
         """Return the identity of a key's id and secret; record the sign-in.
@@ -234,7 +225,7 @@ class Broker:
 
     async def note_refusal(self, request: Request, error: errors.SqsError) -> None:
         """Record the refusal of a request that has no action."""
-        self._log.note(request, None, error, None, 0.0)
+        self._log.note(request, Outcome(failure=error))
 
     def _check_caller(self, call: Call) -> None:
         """Check the method of a call and the rate limit of its key.
@@ -246,19 +237,19 @@ class Broker:
         if self._key_rate is not None and call.identity.key_id is not None:
             self._key_rate.take(call.identity.key_id)
 
-    def _take_queues(self, queue_rate: Rate, call: Call) -> None:
+    def _take_queues(self, queue_rate: Rate, needs: Sequence[Need]) -> None:
         """Check the rate limits of a call's queues; raise errors.ThrottlingException.
 
         Called for authorised calls only, so that refused ones do not use up the limit.
         """
-        for name in {need.queue.arn for need in call.needs or ()}:
+        for name in {need.queue.arn for need in needs}:
             queue_rate.take(name)
 
     def origin(self, peer: str, scheme: str, headers: ForwardingHeaders) -> Origin:
         """Return where a request is from; headers of forwarding count if `peer` is trusted."""
         get, proxies = headers.get, self._proxies
         host, site, page = get("host"), get("sec-fetch-site"), get("origin")
-        if proxies.are_any or site is not None or page is not None or host is None:
+        if site is not None or page is not None or host is None or proxies.are_any:
             found = proxies.forwarded(peer, scheme, host, headers.joined)
             given = found.client, found.scheme, found.host, host, site, page
             is_short = sum(len(each or "") for each in given) <= 2 * limits.HOST
@@ -300,6 +291,8 @@ class Broker:
             found["replication"] = f"unknown: {error.message}"
         if state == monitor.DAMAGED:
             found["damage"] = node.monitor.reason
+        if (lock := await node.table_locks.oldest()) is not None:
+            found["lock"] = lock.session
         skew = self.node.keys.skew() if self.node.keys is not None else None
         if skew is not None:
             found["clock_skew_seconds"] = f"{skew:.1f}"

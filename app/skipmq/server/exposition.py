@@ -45,6 +45,12 @@ _QUEUE_GAUGES = (
         "Time until the oldest message that is visible or in flight expires, if there is one",
         "expires_in",
     ),
+    (
+        "repeated_messages",
+        "Messages among the 100 oldest that were received five times or more, if the oldest is"
+        " older than ten minutes",
+        "repeated",
+    ),
     ("paused", "1 if receives are paused, 0 otherwise", "paused"),
     ("dead_letters", "1 if a redrive policy names the queue, 0 otherwise", "dead_letters"),
 )

@@ -13,13 +13,13 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from skipmq.actions.dispatch import EVERY, queue_name
+from skipmq.actions.dispatch import EVERY, Authorised, Outcome, queue_name
 from skipmq.broker.audit_log import Audit
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.refusals import RefusalKey, Refusals
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors
-from skipmq.protocol.call import Call, Request, Response
+from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.protocol.identity import Identity
 from skipmq.telemetry.logs import log
 
@@ -73,31 +73,22 @@ class RequestLog:
         self._refusals, self._errors = Limit("refusals"), Limit("errors")
         self._stored = Limit("refusals in the database", _STORED_PER_MINUTE, seconds=60)
 
-    def note(
-        self,
-        request: Request,
-        call: Call | None,
-        error: errors.SqsError | None,
-        response: Response | None,
-        seconds: float,
-    ) -> None:
-        """Record a request that took `seconds`, unless only a sample of its kind is logged.
-
-        A call of the console has no response.
-        """
+    def note(self, request: Request, outcome: Outcome) -> None:
+        """Record a request, unless only a sample of its kind is logged."""
+        call, error = outcome.call, outcome.failure
         is_change = call is not None and EVERY[call.action].is_change
         if error is None and not is_change:
             if self._sample and random() < self._sample:  # noqa: S311 - no secret.
-                log.info("request", **_record(request, call, error, response, seconds))
+                log.info("request", **_record(request, outcome))
         elif isinstance(error, _REFUSALS):
             caller = self._caller(request, call)
             self._count_refusal(call, caller, error)
             if self._refusals.allows(caller):
-                self._write_refusal(_record(request, call, error, response, seconds), caller)
+                self._write_refusal(_record(request, outcome), caller)
         elif is_change:
-            self._write(_record(request, call, error, response, seconds))
+            self._write(_record(request, outcome))
         elif self._errors.allows(self._caller(request, call)):
-            log.info("request", **_record(request, call, error, response, seconds))
+            log.info("request", **_record(request, outcome))
 
     def note_sign_in(
         self, request: Request, key_id: str, found: Identity | errors.SqsError
@@ -193,34 +184,35 @@ class Limit:
         return self._records[caller] <= self._limit
 
 
-def _record(
-    request: Request,
-    call: Call | None,
-    error: errors.SqsError | None,
-    response: Response | None,
-    seconds: float,
-) -> dict[str, Any]:
+def _record(request: Request, outcome: Outcome) -> dict[str, Any]:
+    call, error, response = outcome.call, outcome.failure, outcome.response
     return {
         "outcome": error.code if error is not None else _DONE,
         "request_id": request.request_id,
         "client": request.client,
         "door": _door(response),
-        "milliseconds": round(seconds * 1000, 1),
+        "milliseconds": round(outcome.seconds * 1000, 1),
         "request_bytes": len(request.body),
         **(_response_fields(response) if response is not None else {}),
-        **(_call_fields(call) if call is not None else _claimed_key(request)),
+        **(
+            _claimed_key(request)
+            if call is None
+            else _call_fields(call, outcome.authorised, outcome.result)
+        ),
         **({"reason": error.message} if error is not None else {}),
     }
 
 
-def command_record(call: Call, error: errors.SqsError | None) -> dict[str, Any]:
+def command_record(
+    call: Call, error: errors.SqsError | None, result: Result = None
+) -> dict[str, Any]:
     """Return the record in the audit log of an action that a command has run."""
     record = {
         "outcome": error.code if error is not None else _DONE,
         "request_id": call.request.request_id,
         "client": call.request.client,
         "door": "command",
-        **_call_fields(call),
+        **_call_fields(call, None, result),
     }
     return _columns(record)
 
@@ -258,26 +250,31 @@ def _claimed_key(request: Request) -> dict[str, str]:
     return {"claimed_access_key": found[1]} if found else {}
 
 
-def _call_fields(call: Call) -> dict[str, Any]:
-    queue = queue_name(call)
+def _call_fields(
+    call: Call, authorised: Authorised | None, result: Result = None
+) -> dict[str, Any]:
+    queue = queue_name(call, authorised)
     return {
         "action": call.action,
         "queue": None if queue is None else queue.arn,
         **_identity_fields(call.identity),
-        **({"parameters": _parameters(call)} if EVERY[call.action].is_change else {}),
+        **({"parameters": _parameters(call, result)} if EVERY[call.action].is_change else {}),
     }
 
 
-def _parameters(call: Call) -> Any:
-    """Return the parameters of a call, or their truncated JSON text if long."""
+def _parameters(call: Call, result: Result) -> Any:
+    """Return the parameters of a call, or their truncated JSON text if long.
+
+    A purge and a deletion also have how many messages they removed.
+    """
     parameters = {
         name: "***" if name in _MASKED else value
         for name, value in msgspec.to_builtins(call.parameters).items()
         if value is not None
     }
+    if isinstance(result, dict) and "Removed" in result:
+        parameters["Messages"] = result["Removed"]
     text = msgspec.json.encode(parameters)
-    if call.removed is not None:
-        return parameters | {"Messages": call.removed}
     if len(text) <= _PARAMETER_BYTES:
         return parameters
     return text[:_PARAMETER_BYTES].decode("utf-8", "replace")

@@ -5,11 +5,11 @@ Source: OpenTelemetry, "Semantic conventions for AWS SQS", "for messaging spans"
 
 from typing import TYPE_CHECKING, Any
 
-from skipmq.actions.dispatch import queue_name
+from skipmq.actions.dispatch import Outcome, queue_name
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
-from skipmq.protocol import answers, errors
-from skipmq.protocol.call import Call, Request, Response, Result
+from skipmq.protocol import answers
+from skipmq.protocol.call import Call, Request
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import RequestSpan, Tracing
@@ -58,19 +58,14 @@ def begin(traces: "Tracing", request: Request) -> "RequestSpan":
     return traces.request(request.method, request.headers)
 
 
-def end(  # noqa: PLR0913, PLR0917 - all are recorded.
-    span: "RequestSpan",
-    request: Request,
-    call: Call | None,
-    result: Result,
-    failure: errors.SqsError | None,
-    response: Response,
-) -> None:
+def end(span: "RequestSpan", request: Request, outcome: Outcome) -> None:
     """End the span of an answered request."""
+    response, failure = outcome.response, outcome.failure
+    assert response is not None
     name, attributes = request.method, dict[str, Any]()
     if span.is_recording:  # With sampling most spans are not.
-        if call is not None:
-            name, attributes = _describe(call, result)
+        if outcome.call is not None:
+            name, attributes = _describe(outcome.call, outcome)
         attributes |= {
             "aws.request_id": request.request_id,
             "client.address": request.client,
@@ -83,13 +78,13 @@ def end(  # noqa: PLR0913, PLR0917 - all are recorded.
     span.end(name, attributes, is_fault=response.status >= _FAULT)
 
 
-def _describe(call: Call, result: Result) -> tuple[str, dict[str, Any]]:
+def _describe(call: Call, outcome: Outcome) -> tuple[str, dict[str, Any]]:
     """Return the name and the attributes of a call's span."""
-    name = call.action
+    name, result = call.action, outcome.result
     attributes: dict[str, Any] = {"messaging.operation.name": name}
     if kind := _TYPES.get(name):
         attributes["messaging.operation.type"] = kind
-    identity = queue_name(call)
+    identity = queue_name(call, outcome.authorised)
     queue = "*" if identity is None else identity.name
     if queue != "*":
         attributes["messaging.destination.name"] = queue

@@ -2,6 +2,8 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from typing import Any, TextIO
 
@@ -19,6 +21,16 @@ class Logger:
 
     def __init__(self) -> None:
         self._structlog: Any = None
+        self._is_silent = False
+
+    @contextmanager
+    def silenced(self) -> Iterator[None]:
+        """Log nothing in the block, as in a command, which prints what it has to say."""
+        self._is_silent = True
+        try:
+            yield
+        finally:
+            self._is_silent = False
 
     def debug(self, event: str, **fields: Any) -> None:
         """Log a line for developers."""
@@ -41,6 +53,8 @@ class Logger:
         self._log("exception", event, fields)
 
     def _log(self, level: str, event: str, fields: dict[str, Any]) -> None:
+        if self._is_silent:
+            return
         import structlog  # noqa: PLC0415 - as the class says.
 
         if not structlog.is_configured():

@@ -173,6 +173,9 @@ GAUGES = {
     "counted age": Definition(
         "skipmq_counts_age_seconds", "Time since a node last added up the changes of all counts"
     ),
+    "tasks": Definition(
+        "skipmq_tasks", "Tasks of queues that run, or that failed within a day", ("state",)
+    ),
     "damaged pages": Definition(
         "skipmq_damaged_pages",
         "Damaged pages that nodes met and that are not repaired",
@@ -201,12 +204,16 @@ GAUGES = {
         "skipmq_certificate_ends_timestamp_seconds",
         "Expiry of the node's TLS certificate in seconds since 1970",
     ),
+    "clock skew": Definition(
+        "skipmq_clock_skew_seconds",
+        "Seconds by which the clock of the node's machine is ahead of the database's",
+    ),
 }
-_JANITOR_ONLY = {"oldest snapshot", "unarchived days", "certificate ends", "snapshots ended"}
-# These have no initial value.
-_READ_FROM_DATABASE = {
+_JANITOR_ONLY = {"oldest snapshot", "snapshots ended"}
+# Without a series until there is something to measure.
+_UNSET = {
     "oldest xmin", "wal bytes", "database bytes", "frozen age", "sessions", "most sessions",
-    "counted age",
+    "counted age", "unarchived days", "certificate ends", "clock skew", "memory",
 }  # fmt: skip
 
 
@@ -259,7 +266,7 @@ class Metrics:
                 name
                 for name, definition in names.items()
                 if not definition.labels
-                and name not in _READ_FROM_DATABASE
+                and name not in _UNSET
                 and (janitor or name not in _JANITOR_ONLY)
             ]
 
@@ -319,7 +326,8 @@ class Metrics:
     def snapshot(self) -> Snapshot:
         """Return a copy of the present metrics."""
         self._counters["processor"][()] = time.process_time()
-        self._gauges["memory"][()] = _resident_bytes()
+        if (memory := _resident_bytes()) is not None:
+            self._gauges["memory"][()] = memory
         return Snapshot(
             time.monotonic(),
             {name: [*series.items()] for name, series in self._counters.items()},
@@ -332,10 +340,10 @@ class Metrics:
         )
 
 
-def _resident_bytes() -> float:
-    """Return the resident memory of this process; 0 on systems without /proc."""
+def _resident_bytes() -> float | None:
+    """Return the resident memory of this process; None on systems without /proc."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[1])
     except OSError:
-        return 0.0
+        return None
     return float(pages * os.sysconf("SC_PAGE_SIZE"))

@@ -2,7 +2,7 @@
 --   seconds where it is reported), the WAL written so far, sizes in bytes, live and dead rows of the tables that change
 --   with every message, the age in transactions of the oldest snapshot and of the oldest frozen transaction id, the
 --   number of sessions and its maximum, the seconds since fold_counts last folded all
---   counts, the number of damaged pages of each relation that has some.
+--   counts, the number of damaged pages of each relation that has some, the tasks of queues that run, or failed within a day.
 -- Called by: the janitor, for /metrics.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -49,6 +49,17 @@ begin
     ('counted age', '', (
       select extract(epoch from greatest(clock_timestamp() - c.counted_to, '0'))::float8
       from skipmq.cluster c where c.counted_to > '-infinity'))) s (name, label, value);
+
+  return query
+  select 'tasks', s.label, count(t.status)::float8
+  from (values ('running', 'RUNNING'), ('failed', 'FAILED')) s (label, status)
+  left join (
+    -- As queue_troubles: a task that was started again did not fail.
+    select distinct on (t.source_arn) t.status, t.started_at
+    from skipmq.move_task t
+    order by t.source_arn, t.started_at desc
+  ) t on t.status = s.status and t.started_at > skipmq.clock() - interval '1 day'
+  group by s.label;
 
   return query
   select 'damaged pages', p.relation, count(*)::float8 from skipmq.damaged_pages() p group by p.relation;

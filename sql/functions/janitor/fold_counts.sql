@@ -97,10 +97,10 @@ begin
     returning c.queue_id, c.messages
   ), noted as (
     insert into skipmq.queue_minute as m (
-      minute, queue_id, sent, moved_in, received, deleted, dead_lettered, expired, messages)
+      minute, queue_id, sent, moved_in, received, deleted, dead_lettered, expired, empty_receives, messages)
     select
       date_trunc('minute', v_now), a.queue_id, a.sent + a.moved_in, a.moved_in, a.received, a.deleted, a.dead_lettered,
-      a.expired, s.messages
+      a.expired, a.empty_receives, s.messages
     from added a join summed s on s.queue_id = a.queue_id
     order by a.queue_id
     on conflict (queue_id, minute) do update set
@@ -110,6 +110,7 @@ begin
       deleted = m.deleted + excluded.deleted,
       dead_lettered = m.dead_lettered + excluded.dead_lettered,
       expired = m.expired + excluded.expired,
+      empty_receives = m.empty_receives + excluded.empty_receives,
       messages = excluded.messages
   )
   select count(*) into v_count from folded;
@@ -119,10 +120,11 @@ begin
       delete from skipmq.queue_minute m where m.minute < v_now - interval '6 hours'
       returning m.*
     )
-    insert into skipmq.queue_period as p (queue_id, start, sent, received, deleted, dead_lettered, expired, messages)
+    insert into skipmq.queue_period as p (
+      queue_id, start, sent, received, deleted, dead_lettered, expired, empty_receives, messages)
     select
       o.queue_id, date_bin('10 minutes', o.minute, 'epoch'), sum(o.sent), sum(o.received), sum(o.deleted),
-      sum(o.dead_lettered), sum(o.expired), (array_agg(o.messages order by o.minute desc))[1]
+      sum(o.dead_lettered), sum(o.expired), sum(o.empty_receives), (array_agg(o.messages order by o.minute desc))[1]
     from old o
     group by 1, 2
     order by 1, 2
@@ -132,6 +134,7 @@ begin
       deleted = p.deleted + excluded.deleted,
       dead_lettered = p.dead_lettered + excluded.dead_lettered,
       expired = p.expired + excluded.expired,
+      empty_receives = p.empty_receives + excluded.empty_receives,
       messages = excluded.messages;
     delete from skipmq.queue_period p where p.start < v_now - interval '7 days';
   end if;

@@ -26,9 +26,9 @@ async def describe_database(
     described: dict[str, Any] = {
         "State": state,
         "StateSeconds": int(monotonic() - node.monitor.since),
-        "Node": _process(node) | _connections(node.database),
+        "Node": _process(node) | _connections(node.database.pool),
     }
-    if overviews[0].pool is node.database:
+    if overviews[0].pool is node.database.pool:
         (overview,) = overviews
         if state not in monitor.SERVING or overview.error is not None:
             described["Reason"] = reason or _reason(overview.error)

@@ -12,8 +12,9 @@ from skipmq.broker import inspection
 from skipmq.broker.inspection import PeekedMessage, Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.protocol import digest, errors, extensions, limits
+from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
+from skipmq.protocol.message import body_md5
 
 _STATES = ("visible", "in-flight", "delayed")
 ORDERS = ("oldest", "receives", "size")
@@ -165,7 +166,7 @@ def _shown(message: PeekedMessage) -> dict[str, Any]:
         "MessageId": message.message_id,
         "State": message.state,
         "VisibleInSeconds": round(message.visible_in),
-        "MD5OfBody": digest.body_md5(message.body),
+        "MD5OfBody": body_md5(message.body),
         "Body": message.body,
         "Attributes": {key: value for key, value in values.items() if value is not None},
     }

@@ -98,4 +98,5 @@ def _shown(
         id=None,
         messages=None,
         policy=None,
+        repeated=None,
     )

@@ -22,11 +22,8 @@ from skipmq.actions.skipmq import (
 )
 
 EXTENSIONS: Mapping[str, Action] = {
-    "CopyMessages": Action(
-        run=inspection.copy_messages,
-        needs=access.picked_needs("PeekMessages"),
-        on_queue=True,
-        is_change=True,
+    "CopyMessages": on_queue(
+        inspection.copy_messages, "PeekMessages", needs=access.destination_needs, is_change=True
     ),
     "DeadLetterMessage": on_queue(
         failures.dead_letter_message, "ChangeMessageVisibility", "DeleteMessage"
@@ -85,10 +82,11 @@ EXTENSIONS: Mapping[str, Action] = {
     "ListTasks": Action(
         run=tasks.list_tasks, needs=access.account_needs("ListMessageMoveTasks"), is_read=True
     ),
-    "MoveMessages": Action(
-        run=inspection.move_messages,
-        needs=access.picked_needs("ReceiveMessage", "DeleteMessage"),
-        on_queue=True,
+    "MoveMessages": on_queue(
+        inspection.move_messages,
+        "ReceiveMessage",
+        "DeleteMessage",
+        needs=access.destination_needs,
         is_change=True,
     ),
     "PeekMessages": on_queue(inspection.peek_messages, "PeekMessages", is_read=True),

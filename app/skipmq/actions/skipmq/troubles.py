@@ -1,207 +1,144 @@
 """Beyond SQS: an overview of the broker, with what needs attention, for people on call."""
 
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from time import monotonic, time  # noqa: TID251 - certificates expire by the system clock.
+from typing import Any, TypeVar
 
 from skipmq.actions import access, checks
+from skipmq.actions.skipmq import server_troubles
 from skipmq.actions.skipmq.database import describe_database
 from skipmq.broker import refusals, statistics, troubles, workers
 from skipmq.broker.node import Node
+from skipmq.broker.refusals import Refusal
+from skipmq.broker.trouble_kinds import SILENT_SECONDS, described
 from skipmq.broker.troubles import QueueTrouble
+from skipmq.broker.workers import Worker
 from skipmq.database import monitor
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
 
+T = TypeVar("T")
 _READ, _SHOWN = 100, 20
-
-
-class Kind(NamedTuple):
-    """A kind of trouble: its summary, its alert in deploy/prometheus and its runbook's section.
-
-    The alert's summary has the same words, which a test compares.
-    """
-
-    severity: str
-    summary: str
-    alert: str | None
-    section: str
-
-
-# By the names that the SQL function and the answers have, the worst first.
-KINDS = {
-    "database": Kind("critical", "the database is {reason}", None, "the-database-refuses-writes"),
-    "damaged": Kind(
-        "critical",
-        "pages of {reason} are damaged: {messages}",
-        "DatabaseDamaged",
-        "a-page-is-damaged",
-    ),
-    "standbys": Kind(
-        "critical",
-        "sends wait: too few standbys acknowledge",
-        "StandbysAway",
-        "no-standby-acknowledges",
-    ),
-    "expired": Kind(
-        "critical",
-        "messages of {queue} expired in a quarter of an hour: {messages}",
-        "MessagesExpired",
-        "messages-expire",
-    ),
-    "not-received": Kind(
-        "critical",
-        "no client receives from {queue}, which has messages",
-        "QueueNotReceived",
-        "the-queue-grows",
-    ),
-    "expiring": Kind(
-        "warning",
-        "the oldest message of {queue} expires in {age}",
-        "MessagesExpiring",
-        "messages-expire",
-    ),
-    "not-deleted": Kind(
-        "warning",
-        "messages of {queue} are received and none was deleted for half an hour",
-        "QueueNotDeleted",
-        "a-poison-message",
-    ),
-    "redelivered": Kind(
-        "warning",
-        "messages of {queue} are received repeatedly and not deleted",
-        "Redelivery",
-        "a-poison-message",
-    ),
-    "dead-lettered": Kind(
-        "warning",
-        "messages of {queue} moved to its dead-letter queue in a quarter of an hour: {messages}",
-        "DeadLetters",
-        "the-dead-letter-queue-fills",
-    ),
-    "sent-dead": Kind(
-        "warning",
-        "messages that clients sent to the dead-letter queue {queue} in a quarter of an hour:"
-        " {messages}",
-        "DeadLettersSent",
-        "the-dead-letter-queue-fills",
-    ),
-    "refused": Kind(
-        "warning",
-        "{reason} is refused on {queue}: {error}, {messages} a minute",
-        "CallerRefused",
-        "a-caller-is-refused",
-    ),
-    "behind": Kind(
-        "warning",
-        "the oldest message of {queue} was sent {age} ago",
-        "QueueBehind",
-        "the-queue-grows",
-    ),
-    "paused": Kind(
-        "warning", "receives of {queue} are paused by {reason}", None, "the-queue-grows"
-    ),
-    "task-failed": Kind(
-        "warning", "a task of {queue} failed: {reason}", None, "the-dead-letter-queue-fills"
-    ),
-    "worker-silent": Kind(
-        "warning", "a worker of {reason} has not sent a heartbeat for {age}", None, "a-node-hangs"
-    ),
-    "snapshot": Kind(
-        "warning",
-        "a transaction has kept vacuum from removing rows for {age}",
-        "SnapshotHeld",
-        "what-waits",
-    ),
-    "counts": Kind(
-        "warning",
-        "the counts of queues have not been updated for {age}",
-        "CountsStopped",
-        "counts-are-not-updated",
-    ),
-}
-# From this age on in seconds a snapshot is trouble, as in the alert.
-_LONG_SNAPSHOT = 120
-# The janitor adds up all counts once a minute.
-_COUNTED = 600
-# A worker sends a heartbeat every few seconds.
-_SILENT = 30
+# The longest wait in seconds for one part: the others are shown without it.
+_TIMEOUT = 5.0
+# These have a reason of their own.
+_ALONE = {"task-failed", "new-failure", "paused", "refused", "sent-dead"}
+# From this number on troubles of a kind in one place are one.
+_FOLDED = 3
 
 
 async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[str, Any]:
     """Return totals, the state of the database, and what needs attention, the worst first.
 
     Queues whose attributes the caller may not read are omitted, the totals without the right on all
-    queues, and the database without the right to describe it. Of one queue they are left out. While
-    a partition is unavailable there are no totals, and its queues are omitted.
+    queues, and the database without the right to describe it. Of one queue they are left out. With
+    `Everywhere` they are of all accounts and regions: with a key, of its account's. While a
+    partition is unavailable there are no totals, and its queues are omitted. Parts that could not
+    be read are named by `Unknown`.
     """
     given = call.parameters.MaxResults
     limit = _SHOWN if given is None else given
     checks.between(limit, 1, _READ, "MaxResults", f"Must be between 1 and {_READ}.")
-    every = QueueName(call.identity.account, call.identity.region, "*")
-    answer: dict[str, Any] = {}
-    found: list[dict[str, Any]] = []
     queue = call.parameters.QueueName
     if "\0" in (queue or ""):
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+    account, region = _place(call)
+    every = QueueName(account or "*", region or "*", "*")
+    answer: dict[str, Any] = {}
+    now = time()
+    found: list[dict[str, Any]] = []
+    unknown: list[str] = []
+    is_serving = node.monitor.state in monitor.SERVING
+    deadline = min(call.deadline, monotonic() + _TIMEOUT)
     if queue is None and access.allows(node, call, "DescribeDatabase", every, ""):
-        described = await describe_database(node)
-        answer["Database"] = _database(described)
-        found += _database_troubles(described)
-    rows: list[QueueTrouble] = []
-    if node.monitor.state in monitor.SERVING:
-        if "Database" in answer:
-            known = await workers.known(node.database, call.deadline)
-            alive = [each for each in known if each.seen < _SILENT]
-            answer["Nodes"] = {
-                "Hosts": len({each.host for each in alive}),
-                "Workers": len(alive),
-            }
-            found += [
-                _trouble("worker-silent", reason=each.host, seconds=each.seen)
-                for each in known
-                if each.seen >= _SILENT
-            ]
-        account, region = every.account, every.region
-        rows = await troubles.queues(node.database, account, region, _READ, queue, call.deadline)
-        may_total = access.allows(node, call, "GetQueueAttributes", every, "")
-        if queue is None and may_total and node.database.is_everywhere_available:
-            answer["Totals"] = await _totals(node, call)
-        if access.allows(node, call, "ListAuditRecords", every, ""):
-            found += await _refusals(node, call, queue)
+        lock = await node.table_locks.oldest(_TIMEOUT) if is_serving else None
+        described_database = await describe_database(node)
+        answer["Database"] = _database(described_database)
+        found += server_troubles.of_lock(lock)
+        found += server_troubles.of_database(described_database)
+        known = partial(workers.known, node.database, deadline)
+        heard = await _known(known, is_serving, "nodes", unknown)
+        if heard is not None:
+            answer["Nodes"] = _nodes(heard)
+            found += server_troubles.of_workers(heard, now)
+    reading = partial(troubles.queues, node.database, account, region, _READ, queue, deadline)
+    rows = await _known(reading, is_serving, "queues", unknown) or []
+    may_total = access.allows(node, call, "GetQueueAttributes", every, "")
+    if queue is None and may_total and is_serving and node.database.is_everywhere_available:
+        counting = partial(_totals, node, account, region, deadline)
+        totals = await _known(counting, not unknown, "totals", unknown)
+        answer |= {"Totals": totals} if totals is not None else {}
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
+    if account and region and access.allows(node, call, "ListAuditRecords", every, ""):
+        denied = partial(refusals.recent, node.database, account, region, queue, deadline)
+        found += _refused(await _known(denied, is_serving, "refusals", unknown) or [])
     found.sort(key=lambda each: each["Severity"] != "critical")
-    for each in found:
+    shown = folded(found) if call.parameters.Folded else found
+    for each in shown:
         each["Runbook"] = f"{node.settings.runbook_url}#{each['Runbook']}"
-    answer["Troubles"] = found[:limit]
-    answer["Found"] = len(found)
+        if "Seconds" in each:
+            each["SinceTimestamp"] = int(now) - each["Seconds"]
+    answer["Troubles"] = shown[:limit]
+    answer["Found"] = len(shown)
+    if unknown:
+        answer["Unknown"] = unknown
     return answer
 
 
+def _place(call: Call[extensions.GetOverview]) -> tuple[str | None, str | None]:
+    """Return the account and region whose queues are examined; None is every one."""
+    identity = call.identity
+    if not call.parameters.Everywhere:
+        return identity.account or None, identity.region or None
+    return (identity.account if identity.key_id is not None else None), None
+
+
+async def _known(
+    reading: Callable[[], Awaitable[T]], is_serving: bool, part: str, unknown: list[str]
+) -> T | None:
+    """Return what is read; None, with the part added to `unknown`, where the database fails."""
+    try:
+        if is_serving:
+            return await reading()
+    except (errors.ServiceUnavailable, errors.Locked):
+        pass
+    unknown.append(part)
+    return None
+
+
 def _may_read(node: Node, call: Call[Any], row: QueueTrouble) -> bool:
-    name = QueueName(call.identity.account, call.identity.region, row.queue)
+    name = QueueName(row.account, row.region, row.queue)
     return access.allows(node, call, "GetQueueAttributes", name, row.policy or "")
 
 
-async def _refusals(node: Node, call: Call[Any], queue: str | None) -> list[dict[str, Any]]:
+def _refused(rows: Sequence[Refusal]) -> list[dict[str, Any]]:
     """Return the callers that are refused, once a minute or more."""
-    identity = call.identity
-    rows = await refusals.recent(
-        node.database, identity.account, identity.region, queue, call.deadline
-    )
     return [
-        _trouble("refused", row.queue, row.seconds, row.per_minute, row.caller, row.error)
-        for row in rows
-        if row.number >= refusals.MINUTES
+        described(
+            "refused",
+            queue=each.queue,
+            seconds=each.seconds,
+            messages=each.per_minute,
+            reason=each.caller,
+            error=each.error,
+        )
+        for each in rows
+        if each.number >= refusals.MINUTES
     ]
 
 
-async def _totals(node: Node, call: Call[Any]) -> dict[str, Any]:
+def _nodes(heard: list[Worker]) -> dict[str, int]:
+    alive = [each for each in heard if each.seen < SILENT_SECONDS]
+    return {"Hosts": len({each.host for each in alive}), "Workers": len(alive)}
+
+
+async def _totals(
+    node: Node, account: str | None, region: str | None, deadline: float
+) -> dict[str, Any]:
     _, total = await statistics.queues(
-        node.database,
-        0,
-        account=call.identity.account,
-        region=call.identity.region,
-        deadline=call.deadline,
+        node.database, 0, account=account, region=region, deadline=deadline
     )
     return {
         "Queues": total.queues,
@@ -212,20 +149,20 @@ async def _totals(node: Node, call: Call[Any]) -> dict[str, Any]:
     }
 
 
-def _database(described: dict[str, Any]) -> dict[str, Any]:
+def _database(database: dict[str, Any]) -> dict[str, Any]:
     """Return the state of the database, and the number of workers with sessions in it."""
-    state = {name: described[name] for name in ("State", "StateSeconds")}
-    if "Reason" in described:
-        state["Reason"] = described["Reason"]
-    if "Server" in described:
-        replication = described["Replication"]
-        state["Version"] = described["Server"]["Version"]
+    state = {name: database[name] for name in ("State", "StateSeconds")}
+    if "Reason" in database:
+        state["Reason"] = database["Reason"]
+    if "Server" in database:
+        replication = database["Replication"]
+        state["Version"] = database["Server"]["Version"]
         state["Replication"] = replication["Summary"]
         state["StandbyCount"] = replication["StandbyCount"]
         state["RequiredStandbys"] = replication["Required"]
-    if "Partitions" in described:
-        state["Partitions"] = len(described["Partitions"])
-        state["AvailablePartitions"] = sum(map(_is_available, described["Partitions"]))
+    if "Partitions" in database:
+        state["Partitions"] = len(database["Partitions"])
+        state["AvailablePartitions"] = sum(map(_is_available, database["Partitions"]))
     return state
 
 
@@ -233,98 +170,64 @@ def _is_available(partition: dict[str, Any]) -> bool:
     return "Reason" not in partition
 
 
-def _database_troubles(described: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the troubles of the database, or of the router and each partition."""
-    found = _troubles_of(described)
-    for partition in described.get("Partitions", []):
-        number = partition["Partition"]
-        found += [
-            each | {"Partition": number, "Summary": f"Partition {number}: {each['Summary']}"}
-            for each in _troubles_of(partition)
-        ]
-    return found
-
-
-def _troubles_of(described: dict[str, Any]) -> list[dict[str, Any]]:
-    state = described["State"]
-    if state not in monitor.SERVING:
-        reason = described.get("Reason") or state.replace("_", " ")
-        return [
-            _trouble("database", reason=state.replace("_", " "), seconds=described["StateSeconds"])
-            | {"Reason": reason}
-        ]
-    found = _damage(described)
-    replication = described.get("Replication")
-    if replication is not None and replication["StandbyCount"] < replication["Required"]:
-        found.append(_trouble("standbys"))
-    oldest = described.get("Server", {}).get("OldestSnapshotSeconds")
-    if oldest is not None and oldest > _LONG_SNAPSHOT:
-        found.append(_trouble("snapshot", seconds=oldest))
-    numbers = {each["Name"]: each["Value"] for each in described.get("Numbers", [])}
-    counted = numbers.get("counted age", 0)
-    if counted > _COUNTED:
-        found.append(_trouble("counts", seconds=counted))
-    return found
-
-
-def _damage(described: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return a trouble for each relation with damaged pages, with the remedies."""
-    by_relation: dict[str, list[dict[str, Any]]] = {}
-    for page in described.get("Damage", []):
-        by_relation.setdefault(page["Relation"] or "an unknown relation", []).append(page)
-    return [
-        _trouble(
-            "damaged",
-            seconds=max(page["Seconds"] for page in pages),
-            messages=len(pages),
-            reason=relation,
-        )
-        | {"Reason": "; ".join(f"{page['Error']}: {page['Remedy']}" for page in pages)}
-        for relation, pages in by_relation.items()
-    ]
-
-
 def _shown(row: QueueTrouble) -> dict[str, Any]:
-    shown = _trouble(row.trouble, row.queue, row.seconds, row.messages, row.reason or "")
+    shown = described(
+        row.trouble,
+        queue=row.queue,
+        seconds=row.seconds,
+        messages=row.messages,
+        reason=row.reason or "",
+        lasts=row.trouble != "expiring",
+    )
+    shown |= {"Account": row.account, "Region": row.region}
     if row.dead_letter_queue is not None:
         shown["DeadLetterQueue"] = row.dead_letter_queue
+    if row.usual is not None:
+        shown["Usual"] = round(row.usual, 2)
     if row.trouble == "sent-dead" and row.reason is not None:
         shown["SourceQueue"] = row.reason
     return shown
 
 
-def _trouble(  # noqa: PLR0913, PLR0917 - what kinds are filled in with.
-    name: str,
-    queue: str | None = None,
-    seconds: float | None = None,
-    messages: int | None = None,
-    reason: str = "",
-    error: str = "",
-) -> dict[str, Any]:
-    kind = KINDS[name]
-    text = kind.summary.format(
-        queue=queue,
-        messages=f"{messages or 0:,}",
-        age=_age(seconds or 0),
-        reason=reason,
-        error=error,
+def folded(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return troubles with one for the queues of a place that have the same, if they are many.
+
+    A queue whose rate is unusual, and a trouble with a reason of its own, stays alone.
+    """
+    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for number, each in enumerate(found):
+        key = (each["Trouble"], each.get("Account", ""), each.get("Region", ""))
+        alone = (str(number),) if _is_alone(each) else ()
+        groups.setdefault((*key, *alone), []).append(each)
+    shown: list[dict[str, Any]] = []
+    for group in groups.values():
+        shown += [_fold(group)] if len(group) >= _FOLDED else group
+    return shown
+
+
+def _is_alone(trouble: dict[str, Any]) -> bool:
+    if "QueueName" not in trouble or trouble["Trouble"] in _ALONE:
+        return True
+    usual = trouble.get("Usual")
+    return usual is not None and trouble["Messages"] > _UNUSUAL * max(usual, 1)
+
+
+# A rate is unusual that is this many times the queue's usual one.
+_UNUSUAL = 3
+
+
+def _fold(group: list[dict[str, Any]]) -> dict[str, Any]:
+    first = group[0]
+    seconds = [each["Seconds"] for each in group if "Seconds" in each]
+    shown = described(
+        first["Trouble"],
+        queue=f"{len(group)} queues",
+        seconds=max(seconds, default=None),
+        messages=sum(each.get("Messages", 0) for each in group),
     )
-    known = {
-        "Trouble": name,
-        "Severity": kind.severity,
-        "Summary": f"{text[0].upper()}{text[1:]}",
-        "QueueName": queue,
-        "Seconds": None if seconds is None else int(seconds),
-        "Messages": messages,
-        "Alert": kind.alert,
-        "Runbook": kind.section,
+    del shown["QueueName"]
+    return shown | {
+        "Account": first["Account"],
+        "Region": first["Region"],
+        "Queues": [each["QueueName"] for each in group],
     }
-    return {name: value for name, value in known.items() if value is not None}
-
-
-def _age(seconds: float) -> str:
-    whole = int(seconds)
-    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if whole >= 2 * length:
-            return f"{whole // length} {unit}s"
-    return f"{whole} seconds"

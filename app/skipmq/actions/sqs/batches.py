@@ -7,8 +7,9 @@ from skipmq.actions.sqs import messages
 from skipmq.broker.messages.message import OutgoingMessage
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.protocol import answers, digest, errors, limits, requests
+from skipmq.protocol import answers, errors, limits, requests
 from skipmq.protocol.call import Call
+from skipmq.protocol.message import body_md5
 
 
 async def send_message_batch(
@@ -34,7 +35,7 @@ async def send_message_batch(
     limit = queue.attributes.maximum_message_size
     for entry, size in zip(entries, sizes, strict=True):
         try:
-            message = messages.outgoing(entry, queue, trace)
+            message = messages.outgoing(entry, size, queue, trace)
             if size > limit:
                 raise messages.too_long(limit, "cannot be validated")
         except errors.MissingRequiredParameterException as error:
@@ -56,7 +57,7 @@ async def send_message_batch(
             answers.SendMessageBatchResultEntry(
                 Id=entry.Id,
                 MessageId=each.message_id,
-                MD5OfMessageBody=digest.body_md5(entry.MessageBody),
+                MD5OfMessageBody=body_md5(entry.MessageBody),
             ),
         )
         for entry, each in zip(accepted, stored, strict=True)

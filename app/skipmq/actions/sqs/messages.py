@@ -12,10 +12,10 @@ from skipmq.broker.messages import receipts
 from skipmq.broker.messages.message import OutgoingMessage, StoredMessage
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.protocol import answers, body_schemas, digest, errors, limits, requests
+from skipmq.protocol import answers, body_schemas, errors, limits, requests
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
-from skipmq.protocol.uuids import new_uuid
+from skipmq.protocol.message import attributes_md5, body_md5, forbidden_character, new_uuid
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
@@ -35,14 +35,14 @@ async def send_message(
 ) -> answers.SendMessageResult:
     """Store a message."""
     parameters, limit = call.parameters, queue.attributes.maximum_message_size
-    message = outgoing(parameters, queue, trace_header(node, call))
-    if size(parameters) > limit:
+    message = outgoing(parameters, size(parameters), queue, trace_header(node, call))
+    if message.size > limit:
         raise too_long(limit, "are invalid")
     sender = call.identity.sender
     (stored,) = await node.messages(queue).send(queue, [message], sender, call.deadline)
     node.sent(queue, 1)
     result = answers.SendMessageResult(
-        MessageId=stored.message_id, MD5OfMessageBody=digest.body_md5(parameters.MessageBody)
+        MessageId=stored.message_id, MD5OfMessageBody=body_md5(parameters.MessageBody)
     )
     return answer(parameters, stored, result)
 
@@ -128,12 +128,12 @@ def trace_header(node: Node, call: Call) -> str | None:
     return None if node.tracing is None else node.tracing.trace_header(headers)
 
 
-def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessage:
-    """Check a message to send, and return it."""
+def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> OutgoingMessage:
+    """Check a message to send but for its size in bytes, and return it."""
     body, attributes = entry.MessageBody, entry.MessageAttributes
     if not body:
         raise checks.missing("MessageBody")
-    if limits.forbidden_character(body) is not None:
+    if forbidden_character(body) is not None:
         raise checks.forbidden_character(errors.InvalidMessageContents)
     if attributes:
         checks.message_attributes(attributes)
@@ -153,6 +153,7 @@ def outgoing(entry: Outgoing, queue: Queue, trace: str | None) -> OutgoingMessag
     return OutgoingMessage(
         new_uuid(),
         body,
+        size,
         msgspec.json.encode(attributes).decode() if attributes else None,
         entry.DelaySeconds,
         entry.MessageGroupId,
@@ -197,9 +198,9 @@ def shown_number(sequence_number: int) -> str:
 def answer(entry: Outgoing, stored: StoredMessage, result: Sent) -> Sent:
     """Add to the result for the sender of a message what few messages have, and return it."""
     if attributes := entry.MessageAttributes:
-        result.MD5OfMessageAttributes = digest.attributes_md5(attributes)
+        result.MD5OfMessageAttributes = attributes_md5(attributes)
     if system_attributes := entry.MessageSystemAttributes:
-        result.MD5OfMessageSystemAttributes = digest.attributes_md5(system_attributes)
+        result.MD5OfMessageSystemAttributes = attributes_md5(system_attributes)
     if stored.sequence_number is not None:
         result.SequenceNumber = shown_number(stored.sequence_number)
     return result

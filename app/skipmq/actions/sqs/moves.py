@@ -10,14 +10,14 @@ from uuid import UUID
 
 import msgspec
 
-from skipmq.actions import checks, regions
+from skipmq.actions import access, checks, regions
 from skipmq.broker import moves
 from skipmq.broker.moves import MoveTask
 from skipmq.broker.node import Node
 from skipmq.protocol import answers, errors, requests
 from skipmq.protocol.call import Call
+from skipmq.protocol.identity import Need
 
-ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doesn't exist."
 # The parts of an ARN: partition, service, region, account and resource.
 _ARN = re.compile(r"arn:[^:\0]+:[^:\0]+:[^:\0]*:[^:\0]*:[^\0]+")
 
@@ -40,6 +40,8 @@ async def start_message_move_task(
 ) -> answers.StartMessageMoveTaskResult:
     """Start to move the messages of a dead-letter queue."""
     parameters = call.parameters
+    # Only here, where the caller is authorised: how long this takes depends on the messages.
+    origins = await access.origins(node, call) if parameters.DestinationArn is None else None
     source, rate = parameters.SourceArn, parameters.MaxNumberOfMessagesPerSecond
     checks.moves_per_second(rate)
     _check_arn(source, "SourceArn")
@@ -48,7 +50,7 @@ async def start_message_move_task(
     source = await regions.own_arn(node, call, source)
     destination = await regions.own_arn(node, call, parameters.DestinationArn)
     task = await moves.start(
-        node.database, source, destination, rate, call.deadline, origins=call.origins
+        node.database, source, destination, rate, call.deadline, origins=origins
     )
     return answers.StartMessageMoveTaskResult(TaskHandle=task_handle(task, source))
 
@@ -76,9 +78,10 @@ async def cancel_message_move_task(
     return answers.CancelMessageMoveTaskResult(ApproximateNumberOfMessagesMoved=moved)
 
 
-def source_arn(handle: str) -> str:
-    """Return the ARN of the source in a task's handle."""
-    return _decode(handle).sourceArn
+def cancel_needs(call: Call) -> list[Need]:
+    """Return the needs of CancelMessageMoveTask; raise errors.InvalidParameterValueException."""
+    source = _decode(call.parameters.TaskHandle).sourceArn
+    return access.arn_needs(source, "CancelMessageMoveTask")
 
 
 def _decode(handle: str) -> _Handle:

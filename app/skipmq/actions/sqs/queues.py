@@ -2,6 +2,7 @@
 
 from skipmq.actions import access, checks, paging, regions
 from skipmq.actions.sqs import attributes, tags
+from skipmq.broker import queues
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, requests
@@ -43,18 +44,21 @@ async def list_queues(node: Node, call: Call[requests.ListQueues]) -> answers.Li
     account, region = call.identity.account, call.identity.region
     prefix = call.parameters.QueueNamePrefix or ""
     page = paging.page(call)
-    names = await node.queues.names(
-        account, region, prefix, page.after, page.limit + 1, call.deadline
+    names = await queues.names(
+        node.database, account, region, prefix, page.after, page.limit + 1, call.deadline
     )
     urls, token = page.cut(node, call, account, names)
     return answers.ListQueuesResult(QueueUrls=urls or None, NextToken=token)
 
 
-async def delete_queue(node: Node, call: Call[requests.DeleteQueue], queue: Queue) -> None:
-    """Delete a queue and all its messages."""
-    call.removed = await node.queues.delete(queue, call.deadline)
+async def delete_queue(
+    node: Node, call: Call[requests.DeleteQueue], queue: Queue
+) -> dict[str, int]:
+    """Delete a queue and its messages; return their number, which is not in the answer of SQS."""
+    return {"Removed": await node.queues.delete(queue, call.deadline)}
 
 
-async def purge_queue(node: Node, call: Call[requests.PurgeQueue], queue: Queue) -> None:
-    """Delete all messages of a queue, including those in flight."""
-    call.removed = await node.queues.purge(queue, node.settings.purge_cooldown, call.deadline)
+async def purge_queue(node: Node, call: Call[requests.PurgeQueue], queue: Queue) -> dict[str, int]:
+    """Delete all messages of a queue, including those in flight, and return as delete_queue."""
+    cooldown = node.settings.purge_cooldown
+    return {"Removed": await node.queues.purge(queue, cooldown, call.deadline)}

@@ -3,19 +3,21 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec import structs
 
 from skipmq.actions import access, checks
 from skipmq.actions.sqs.messages import shown_number
 from skipmq.broker.inspection import PeekedMessage
 from skipmq.broker.messages import in_flight, receipts
 from skipmq.broker.messages.message import ReceivedMessage, Reception
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.messages.waiters import poll_until
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.protocol import answers, digest, errors, requests
+from skipmq.protocol import answers, errors, requests
 from skipmq.protocol.answers import Message
 from skipmq.protocol.call import Call
+from skipmq.protocol.identity import Need
+from skipmq.protocol.message import attributes_md5, body_md5
 from skipmq.protocol.requests import AttributeValue
 from skipmq.telemetry.logs import log
 
@@ -52,17 +54,15 @@ async def receive_message(
         check(attempt, "ReceiveRequestAttemptId")
     receiver = _Receiver(node, call, queue)
     watch = call.request.watch_client
-    unwatch = None if watch is None else watch(receiver.recipient.disconnect)
+    unwatch = None if watch is None else watch(call.recipient.disconnect)
     consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request.client)
     consumer.begin()
     received = 0
     try:
         reception = await (receiver.wait(queue) if receiver.seconds else receiver.claim(queue))
         received = len(reception.messages)
-        call.held = reception.held
     finally:
         consumer.end(received)
-        call.waited = receiver.recipient.waited
         if unwatch is not None:
             unwatch()
     node.activity.note(queue.id, received)
@@ -70,17 +70,22 @@ async def receive_message(
         node.tracing.link(message.trace_header for message in reception.messages)
     seal = receipts.seal((node.receipt_keys.current,), queue.name.arn)
     messages = [_shown(seal, each, system, parameters) for each in reception.messages]
+    if reception.held is not None:
+        # The answer has the bodies now, and is encoded before anything else runs on the loop.
+        reception.held.release()
     return answers.ReceiveMessageResult(Messages=messages or None)
 
 
 class _Receiver:
     """The claims of one ReceiveMessage."""
 
-    __slots__ = ("_call", "_name", "_node", "recipient", "seconds")
+    __slots__ = ("_call", "_name", "_node", "_recipient", "seconds")
 
     def __init__(self, node: Node, call: Call[requests.ReceiveMessage], queue: Queue) -> None:
         self._node, self._call, self._name = node, call, queue.name
-        self.recipient = Recipient(call.identity.key_id, call.request.client)
+        self._recipient = call.recipient
+        self._recipient.caller = call.identity.key_id
+        self._recipient.address = call.request.client
         wait = call.parameters.WaitTimeSeconds
         # The wait time in seconds.
         self.seconds = queue.attributes.receive_message_wait_time_seconds if wait is None else wait
@@ -93,7 +98,7 @@ class _Receiver:
             self._name.arn,
             self._call.identity.key_id or "",
             self.seconds,
-            self.recipient,
+            self._recipient,
             self._poll,
             self._resume,
             # A repeated attempt may get the messages of the first at once.
@@ -104,9 +109,12 @@ class _Receiver:
         return await self._node.queues.on(self._name, self._call.deadline, self.claim)
 
     async def _resume(self) -> None:
-        self._call.deadline = self._node.deadline()
+        self._call = structs.replace(self._call, deadline=self._node.deadline())
         # The key may have been disabled during the wait.
-        await access.check_again(self._node, self._call)
+        await self._check_access()
+
+    async def _check_access(self) -> None:
+        await access.check_again(self._node, self._call, Need("ReceiveMessage", self._name))
 
     async def claim(self, queue: Queue) -> Reception:
         """Claim messages that are visible now."""
@@ -120,15 +128,15 @@ class _Receiver:
             return Reception([], in_flight.PAUSE)
         limit, timeout = parameters.MaxNumberOfMessages or 1, parameters.VisibilityTimeout
         attempt = parameters.ReceiveRequestAttemptId
-        if attempt is None or self.recipient.is_disconnected:
+        if attempt is None or self._recipient.is_disconnected:
             reception = await node.messages(queue).receive(
-                queue, limit, timeout, deadline, self.recipient
+                queue, limit, timeout, deadline, self._recipient
             )
         else:
             reception = await node.fifo.receive_attempt(
-                queue, attempt, limit, timeout, deadline, self.recipient
+                queue, attempt, limit, timeout, deadline, self._recipient
             )
-        if reception.messages and (self.recipient.is_disconnected or _keys_version(node) != keys):
+        if reception.messages and (self._recipient.is_disconnected or _keys_version(node) != keys):
             reception = await self._check_again(queue, reception, keys)
         node.in_flight.received(queue, len(reception.messages))
         return reception
@@ -143,10 +151,10 @@ class _Receiver:
         refusal: errors.SqsError | None = None
         if _keys_version(node) != keys:
             try:
-                await access.check_again(node, call)
+                await self._check_access()
             except errors.SqsError as error:
                 refusal = error
-        if refusal is None and not self.recipient.is_disconnected:
+        if refusal is None and not self._recipient.is_disconnected:
             return reception
         await node.messages(queue).return_messages(queue, reception.messages, call.deadline)
         node.sent(queue, len(reception.messages))
@@ -180,7 +188,7 @@ def _shown(
         ReceiptHandle=seal.encode(
             message.id, message.receive_count, message.received_at, message.message_id
         ),
-        MD5OfBody=digest.body_md5(message.body),
+        MD5OfBody=body_md5(message.body),
         Body=message.body,
     )
     if system:
@@ -192,7 +200,7 @@ def _shown(
         chosen = {key: value for key, value in stored.items() if _matches(key, patterns)}
         if chosen:
             result.MessageAttributes = chosen
-            result.MD5OfMessageAttributes = digest.attributes_md5(chosen)
+            result.MD5OfMessageAttributes = attributes_md5(chosen)
     return result
 
 

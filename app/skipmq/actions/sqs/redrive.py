@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import checks, paging
+from skipmq.broker import queues
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, errors, limits, names, requests
@@ -73,7 +74,9 @@ async def list_dead_letter_source_queues(
     """List the URLs of the queues whose redrive policy names this queue."""
     name = queue.name
     page = paging.page(call)
-    found = await node.queues.dead_letter_sources(name, page.after, page.limit + 1, call.deadline)
+    found = await queues.dead_letter_sources(
+        node.database, name, page.after, page.limit + 1, call.deadline
+    )
     urls, token = page.cut(node, call, name.account, found)
     return answers.ListDeadLetterSourceQueuesResult(queueUrls=urls, NextToken=token)
 

@@ -21,7 +21,7 @@ ACTIONS: Mapping[str, Action] = {
         permissions.add_permission, "AddPermission", is_fresh=True, is_change=True
     ),
     "CancelMessageMoveTask": Action(
-        run=moves.cancel_message_move_task, needs=access.move_end_needs, is_change=True
+        run=moves.cancel_message_move_task, needs=moves.cancel_needs, is_change=True
     ),
     "ChangeMessageVisibility": on_queue(
         messages.change_message_visibility, "ChangeMessageVisibility"

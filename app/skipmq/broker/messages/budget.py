@@ -6,8 +6,7 @@ delayed.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from time import monotonic
 
 from skipmq.protocol import errors
@@ -27,7 +26,7 @@ _FULL = "The node has too many large messages in memory; nothing has been done; 
 
 
 class Held:
-    """Bytes of a budget, until `release` or until nothing refers to this."""
+    """Bytes of a budget, until `release`, the end of a `with` block, or nothing refers to this."""
 
     __slots__ = ("_budget", "_loop", "size")
 
@@ -40,12 +39,22 @@ class Held:
         size, self.size = self.size, 0
         self._budget.give_back(size)
 
+    def __enter__(self) -> None:
+        """Hold the bytes."""
+
+    def __exit__(self, *_: object) -> None:
+        """Give the bytes back."""
+        self.release()
+
     def __del__(self) -> None:
         """Give the bytes back, on any thread."""
         if self.size:
             # A loop that is closed needs none.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._budget.give_back, self.size)
+
+
+_NONE = nullcontext()
 
 
 class Budget:
@@ -63,22 +72,14 @@ class Budget:
             return None
         return Held(self, size)
 
-    @asynccontextmanager
-    async def room(self, messages: int, size: int, deadline: float) -> AsyncIterator[None]:
-        """Wait until there is room for messages of that size, and count it within the block.
+    async def room(self, messages: int, size: int, deadline: float) -> AbstractContextManager[None]:
+        """Wait until there is room for messages of that size, and return it; few bytes have some.
 
         `deadline` is a time of time.monotonic. Raises errors.ServiceUnavailable when there is no
         room until then.
         """
-        is_large = size >= LARGE_BYTES and size > _SMALL_BYTES * messages
-        held = await self._wait(size, deadline) if is_large else None
-        try:
-            yield
-        finally:
-            if held is not None:
-                held.release()
-
-    async def _wait(self, size: int, deadline: float) -> Held:
+        if size < LARGE_BYTES or size <= _SMALL_BYTES * messages:
+            return _NONE
         size = min(size, self.size)
         if not self._waiting and size <= self.free:
             return Held(self, size)

@@ -23,7 +23,6 @@ from skipmq.broker.messages.operations import (
     Durable,
     Messages,
     Outcome,
-    Recipient,
     Send,
     Share,
 )
@@ -32,6 +31,7 @@ from skipmq.broker.queues import Queue
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.statement import Rows, Statement
 from skipmq.protocol import errors
+from skipmq.protocol.call import Recipient
 
 Item = TypeVar("Item")
 # The longest wait for a group, and the first and longest pause between two tries, in seconds.
@@ -51,7 +51,6 @@ class FifoMessages(Messages):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._sends = self._grouped("send-fifo", self._send)
         self._deletes = self._grouped("delete-fifo", self._delete)
 
     async def send(
@@ -65,7 +64,7 @@ class FifoMessages(Messages):
         for pause in _pauses(deadline):
             if pause:
                 await asyncio.sleep(pause)
-            stored = await self._submit_send(self._sends, queue, messages, sender, deadline)
+            stored = await super().send(queue, messages, sender, deadline)
             if stored is not None:
                 return stored
         raise errors.Locked
@@ -98,7 +97,7 @@ class FifoMessages(Messages):
         # Safe to run again: each message has the result of its first send.
         size = sum([request[3] for request in requests])
         tenant = self._tenant(requests)
-        async with self._budget.room(len(messages), size, deadline):
+        with await self._budget.room(len(messages), size, deadline):
             rows = await self._commit(tenant, mode, statement, parameters, deadline)
         stored = {
             place: None if id_ is None else StoredMessage(id_, number)
@@ -158,7 +157,7 @@ class FifoMessages(Messages):
         receiver = _receiver(recipient)
         parameters = (queue.id, attempt, limit, visibility_timeout, ASYNC_COMMIT, receiver)
         expected = self._budget.expected(queue.id, limit)
-        async with self._budget.room(limit, expected, deadline):
+        with await self._budget.room(limit, expected, deadline):
             rows = await self._database.rows(
                 statements.RECEIVE_ATTEMPT, parameters, deadline=deadline, tenant=queue.id
             )

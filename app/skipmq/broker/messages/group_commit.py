@@ -170,7 +170,7 @@ class GroupCommit(Generic[Key, Request, Result]):
         """
         result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         now = monotonic()
-        group = key, queue_id if self._apart and self._is_apart(queue_id, now) else 0
+        group = key, queue_id if self._apart.get(queue_id, 0.0) > now else 0
         span = None if self._traces is None else self._traces.origin()
         expires_at = max(deadline, now + self._seconds)
         entry = _Entry(request, queue_id, weight, deadline, expires_at, result, span)
@@ -182,13 +182,6 @@ class GroupCommit(Generic[Key, Request, Result]):
         seconds = min(max(_APART_SECONDS, took * _APART_TIMES), _LONGEST_APART)
         until = monotonic() + seconds
         self._apart[queue_id] = max(until, self._apart.get(queue_id, 0.0))
-
-    def _is_apart(self, queue_id: int, now: float) -> bool:
-        until = self._apart.get(queue_id)
-        if until is not None and until <= now:
-            del self._apart[queue_id]
-            return False
-        return until is not None
 
     def _add(self, group: tuple[Key, int], entry: _Entry[Request, Result]) -> None:
         waiting = self._waiting.get(group)

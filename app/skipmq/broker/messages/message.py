@@ -6,10 +6,11 @@ import msgspec
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True, gc=False):
-    """A validated message to send; `attributes` is the JSON text to store."""
+    """A validated message to send: `size` is its bytes, `attributes` the JSON text to store."""
 
     message_id: str
     body: str
+    size: int
     attributes: str | None = None
     delay_seconds: int | None = None
     group_id: str | None = None

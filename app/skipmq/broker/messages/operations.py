@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from asyncio import Future
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from time import monotonic
@@ -10,39 +10,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 from skipmq.broker.messages import budget, statements
 from skipmq.broker.messages.budget import Budget
-from skipmq.broker.messages.calls import Calls
 from skipmq.broker.messages.group_commit import GroupCommit, Key, Load, Request, Result, Run
-from skipmq.broker.messages.message import OutgoingMessage, ReceivedMessage, Reception
+from skipmq.broker.messages.message import (
+    OutgoingMessage,
+    ReceivedMessage,
+    Reception,
+    StoredMessage,
+)
 from skipmq.broker.messages.receipts import Receipt
+from skipmq.broker.messages.statements import Calls
 from skipmq.broker.queues import Queue
 from skipmq.database.partitions import QUEUE_BITS, Database
 from skipmq.database.replication import Replication
 from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.protocol import errors
+from skipmq.protocol.call import Recipient
 from skipmq.protocol.limits import MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from skipmq.telemetry.tracing import Tracing
-
-
-class Recipient:
-    """The client that messages are claimed for."""
-
-    __slots__ = ("address", "caller", "is_disconnected", "on_disconnect", "waited")
-
-    def __init__(self, caller: str | None = None, address: str = "") -> None:
-        # The access key, if any, and the address.
-        self.caller, self.address = caller, address
-        # Seconds spent waiting in a long poll.
-        self.waited = 0.0
-        self.is_disconnected = False
-        self.on_disconnect: Callable[[], None] | None = None
-
-    def disconnect(self) -> None:
-        """Mark the client as disconnected."""
-        self.is_disconnected = True
-        if self.on_disconnect is not None:
-            self.on_disconnect()
 
 
 # The synchronous_commit of transactions whose loss only causes redeliveries.
@@ -116,6 +102,9 @@ class Messages(ABC):
         self._replication = replication
         self._tracing = tracing
         self._load = Load()
+        self._sends: GroupCommit[Durable, Send, Any] = self._grouped(
+            f"send{self._suffix}", self._send
+        )
         self._returns = self._grouped("return", self._return)
         self._changes = self._grouped(
             f"change{self._suffix}", self._change, overtaken_after=OVERTAKEN_AFTER
@@ -139,9 +128,9 @@ class Messages(ABC):
         return GroupCommit(
             run,
             max_messages or self._most,
-            lambda requests: self._database.observer.observe("group", requests, (operation,)),
+            lambda requests: self._database.pool.observer.observe("group", requests, (operation,)),
             None if self._tracing is None else self._tracing.transactions(operation),
-            self._database.longest_try,
+            self._database.pool.longest_try,
             discard,
             overtaken_after,
             self._load,
@@ -183,22 +172,21 @@ class Messages(ABC):
                 return rows
             parameters, may_be_done = again or parameters, True
 
-    def _submit_send(
-        self,
-        sends: GroupCommit[Durable, Send, Result],
-        queue: Queue,
-        messages: Sequence[OutgoingMessage],
-        sender: str,
-        deadline: float,
-    ) -> Future[Result]:
-        """Submit a send; one of large messages delays no other queue."""
+    def send(
+        self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
+    ) -> Awaitable[list[StoredMessage]]:
+        """Store messages durably, all or none; return the result of each, in order."""
         id_, count = queue.id, len(messages)
-        size = statements.outgoing_size(messages)
+        size = sum([message.size for message in messages])
         weight = budget.weight(count, size)
-        if weight > count:
-            sends.set_apart(id_)
+        if weight > count:  # One of large messages delays no other queue.
+            self._sends.set_apart(id_)
         key = id_ >> QUEUE_BITS, queue.attributes.replication_mode
-        return sends.submit(key, (id_, messages, sender, size), weight, deadline, id_)
+        return self._sends.submit(key, (id_, messages, sender, size), weight, deadline, id_)
+
+    @abstractmethod
+    async def _send(self, key: Durable, requests: Sequence[Send], deadline: float) -> Sequence[Any]:
+        """Store the messages of a group; return for each request what `send` does, or an error."""
 
     def receive(
         self,
@@ -237,7 +225,7 @@ class Messages(ABC):
         if not most:
             return [Reception([])] * len(claims)
         # A claim reads no more than that, whatever the last messages were like.
-        async with self._budget.room(most, min(size, budget.GROUP_BYTES), deadline):
+        with await self._budget.room(most, min(size, budget.GROUP_BYTES), deadline):
             return await self._receive_within(shares, most, deadline)
 
     @abstractmethod

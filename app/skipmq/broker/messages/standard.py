@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skipmq.broker.messages import statements
 from skipmq.broker.messages.budget import Budget
-from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMessage
+from skipmq.broker.messages.message import Reception, StoredMessage
 from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
     HELD,
@@ -25,9 +25,9 @@ from skipmq.broker.messages.operations import (
 from skipmq.broker.messages.receipts import Receipt
 from skipmq.broker.messages.watermark import Bounds, PendingProbe, Probe, Scan, Scans
 from skipmq.broker.queues import Queue
-from skipmq.database.errors import DatabaseError
 from skipmq.database.partitions import QUEUE_BITS, Database
 from skipmq.database.replication import Replication
+from skipmq.database.retry import DatabaseError
 from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
@@ -64,7 +64,6 @@ class StandardMessages(Messages):
     ) -> None:
         super().__init__(database, replication, tracing, bytes_)
         self._scans = scans or Scans()
-        self._sends = self._grouped("send", self._send)
         self._deletes = self._grouped("delete", self._delete, overtaken_after=OVERTAKEN_AFTER)
         # Probes that no claim waits for.
         self._probes: set[asyncio.Task[None]] = set()
@@ -72,12 +71,6 @@ class StandardMessages(Messages):
     def forget_scans(self) -> None:
         """Claim from the heads of all queues again."""
         self._scans.forget()
-
-    def send(
-        self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
-    ) -> Future[list[StoredMessage]]:
-        """Store messages durably, all or none; return the result of each, in order."""
-        return self._submit_send(self._sends, queue, messages, sender, deadline)
 
     async def _send(
         self, key: Durable, requests: Sequence[Send], deadline: float
@@ -103,7 +96,7 @@ class StandardMessages(Messages):
         first, again = (*parameters, 0), (*parameters, _SENT_WITHIN)
         tenant = self._tenant(requests)
         size = sum([request[3] for request in requests])
-        async with self._budget.room(len(messages), size, deadline):
+        with await self._budget.room(len(messages), size, deadline):
             ((moved,),) = await self._commit(tenant, mode, statement, first, deadline, again)
         stored = [[StoredMessage(m.message_id) for m in request[1]] for request in requests]
         if not moved:

@@ -1,12 +1,11 @@
 """The statements on messages, each a call of one SQL function, with their parameters and rows."""
 
 from collections.abc import Sequence
-from itertools import islice
-from typing import Any, TypeVar
+from itertools import accumulate, islice
+from typing import Any, NamedTuple, TypeVar
 
 from skipmq.broker.messages.budget import GROUP_BYTES
-from skipmq.broker.messages.calls import Calls, Items
-from skipmq.broker.messages.message import OutgoingMessage, ReceivedMessage, Reception
+from skipmq.broker.messages.message import ReceivedMessage, Reception
 from skipmq.broker.messages.receipts import Receipt
 from skipmq.database.statement import (
     BIGINT,
@@ -24,39 +23,91 @@ from skipmq.database.statement import (
     Kind,
     Rows,
     Statement,
+    columns,
 )
 from skipmq.protocol.limits import MESSAGE_BYTES
 
 T = TypeVar("T")
 
+
+class Items(NamedTuple):
+    """An argument that is an array: that of several calls has the elements of all."""
+
+    kind: Kind
+
+
+class Calls:
+    """Calls of a function whose first argument is a queue, and the others are these.
+
+    An argument that is not Items is the same for all calls. Rows are ordered by call and place.
+    """
+
+    def __init__(self, columns: str, function: str, *arguments: Items | Kind) -> None:
+        kinds = [each if isinstance(each, Kind) else each.kind for each in arguments]
+        numbers = [f"${number}" for number in range(1, len(arguments) + 2)]
+        self._one = Statement(
+            f"select {columns} from skipmq.{function}({', '.join(numbers)}) r"
+            " order by r.place",
+            BIGINT, *kinds, since_2000=True,
+        )  # fmt: skip
+        # After the queues, and the first and the last of the items of each call.
+        given = [
+            f"(${number})[c.first:c.last]" if isinstance(each, Items) else f"${number}"
+            for number, each in enumerate(arguments, 4)
+        ]
+        self._several = Statement(
+            f"select {columns} from unnest($1, $2, $3)"
+            " with ordinality c (queue_id, first, last, call)"
+            f" cross join lateral skipmq.{function}(c.queue_id, {', '.join(given)}) r"
+            " order by c.call, r.place",
+            BIGINTS, INTEGERS, INTEGERS, *kinds, since_2000=True,
+        )  # fmt: skip
+
+    def statement(
+        self, queues: Sequence[tuple[int, int]], *values: Any
+    ) -> tuple[Statement, tuple[Any, ...]]:
+        """Return the statement for these queues with the number of items of each, and parameters.
+
+        `values` are the arguments.
+        """
+        if len(queues) == 1:
+            return self._one, (queues[0][0], *values)
+        last = list(accumulate([items for _, items in queues]))
+        first = [1, *[each + 1 for each in last[:-1]]]
+        return self._several, ([queue_id for queue_id, _ in queues], first, last, *values)
+
+
 # Columns by name, since the function of the next release may return more.
-_RECEIVED = (
-    "id, receive_count, received_at, message_id::text, body, attributes, approximate_receive_count,"
-    " sent_at, first_received_at, group_id, sender, trace_header, dead_letter_source"
+_ID = "message_id::text"
+_OF_STANDARD = columns(
+    ReceivedMessage,
+    message_id=_ID,
+    sequence_number="null::bigint",
+    deduplication_id="null::text",
 )
 # The place of the body, before that of the attributes.
-BODY = 4
-_RECEIVED_STANDARD = f"{_RECEIVED}, null::bigint, null::text, next_visible_in, scan_start"
-_RECEIVED_FIFO = f"{_RECEIVED}, sequence_number, deduplication_id, next_visible_in"
+BODY = ReceivedMessage.__struct_fields__.index("body")
+_RECEIVED_STANDARD = f"{_OF_STANDARD}, next_visible_in, scan_start"
+_RECEIVED_FIFO = f"{columns(ReceivedMessage, message_id=_ID)}, next_visible_in"
 
 
-def _bounded(columns: str) -> str:
+def _bounded(selected: str) -> str:
     """Return the columns of a claim without bodies and attributes of what exceeds GROUP_BYTES."""
     total = (
         "sum(octet_length(body) + coalesce(octet_length(attributes), 0))"
         f" over (rows unbounded preceding) <= {GROUP_BYTES}"
     )
-    return columns.replace(
+    return selected.replace(
         " body, attributes,",
         f" case when {total} then body end, case when {total} then attributes end,",
     )
 
 
-def _claim(columns: str, function: str, *kinds: Kind) -> tuple[Statement, Statement]:
+def _claim(selected: str, function: str, *kinds: Kind) -> tuple[Statement, Statement]:
     """Return a claim of few messages, and one with bounded columns."""
     few, many = [
         Statement(f"select {each} from {function}", *kinds, since_2000=True)
-        for each in (columns, _bounded(columns))
+        for each in (selected, _bounded(selected))
     ]
     return few, many
 
@@ -75,7 +126,7 @@ RECEIVE_FROM_QUEUES = _claim(
 )  # fmt: skip
 # As RECEIVE; the last two columns are for Scan.pass_over.
 RECEIVE_READABLE = Statement(
-    f"select {_RECEIVED}, null::bigint, null::text, next_visible_in, low, received_low"
+    f"select {_OF_STANDARD}, next_visible_in, low, received_low"
     " from skipmq.receive_readable_messages($1, $2, $3, $4, $5, $6)",
     BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, since_2000=True,
 )  # fmt: skip
@@ -207,11 +258,6 @@ def parted(rows: Rows) -> tuple[Rows, Rows]:
 def size(rows: Rows) -> int:
     """Return the size of the bodies and attributes in rows, by their characters."""
     return sum([len(row[BODY]) + len(row[BODY + 1] or "") for row in rows if row[BODY] is not None])
-
-
-def outgoing_size(messages: Sequence[OutgoingMessage]) -> int:
-    """Return the size of the bodies and attributes of messages, by their characters."""
-    return sum([len(m.body) + len(m.attributes or "") for m in messages])
 
 
 def receipts_for(messages: Sequence[ReceivedMessage]) -> list[Receipt]:

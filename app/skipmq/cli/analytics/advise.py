@@ -1,6 +1,5 @@
 """The `analytics advise` command, which recommends visibility timeouts and sets them."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,10 +13,10 @@ from rich.table import Table
 
 from skipmq.cli.analytics.engine import ReportInput, Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.options import ENGINE, JSON, LAKE, QUEUES, SINCE, UNTIL, check_order
+from skipmq.cli.analytics.options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, check_order
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode, open_node
-from skipmq.cli.output import err, out
+from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.config.settings import Settings
 from skipmq.database import schema
 from skipmq.protocol import errors, limits
@@ -66,7 +65,7 @@ class Change:
 @UNTIL
 @QUEUES
 @ENGINE
-@JSON
+@json_option
 @one_line_errors
 def advise_command(
     *,
@@ -113,7 +112,7 @@ def advise_command(
             "engine": source.engine.name,
             "changes": [asdict(each) for each in changes],
         }
-        click.echo(json.dumps(result, indent=2, default=str))
+        print_json(result)
     elif advised and not apply:
         out.print(f"nothing was changed: use --apply; computed by {source.description}")
     elif not advised:

@@ -1,6 +1,5 @@
 """The command `analytics bodies`."""
 
-import json
 from datetime import datetime
 from pathlib import Path
 
@@ -10,10 +9,10 @@ from rich.markup import escape
 from skipmq.cli import place
 from skipmq.cli.analytics.engine import check_duckdb
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.options import JSON, SINCE, UNTIL, check_order, check_queues, utc
+from skipmq.cli.analytics.options import SINCE, UNTIL, check_order, check_queues, utc
 from skipmq.cli.analytics.sources import lake_path
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import out
+from skipmq.cli.output import json_option, out, print_json
 from skipmq.protocol import body_schemas
 
 
@@ -29,7 +28,7 @@ from skipmq.protocol import body_schemas
 )
 @SINCE
 @UNTIL
-@JSON
+@json_option
 @one_line_errors
 def bodies_command(
     *,
@@ -69,7 +68,8 @@ def bodies_command(
         history = engine.history_of(table, name, since=utc(since), until=utc(until))
         rows, unfit = engine.write(engine.with_bodies(history, schema), output)
     if as_json:
-        click.echo(json.dumps({"queue": queue, "file": str(output), "rows": rows, "unfit": unfit}))
+        result = {"queue": queue, "file": str(output), "rows": rows, "unfit": unfit}
+        print_json(result, indent=None)
     else:
         unfitting = f"; bodies that do not fit: {unfit:,}" if unfit else ""
         out.print(f"{rows:,} messages of {escape(queue)} in {escape(str(output))}{unfitting}")

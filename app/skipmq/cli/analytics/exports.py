@@ -1,6 +1,5 @@
 """The commands `analytics export`, `stream` and `pipeline`."""
 
-import json
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -15,7 +14,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from skipmq.analytics.postgres import history
 from skipmq.cli.analytics.errors import check_spark, one_line_errors
-from skipmq.cli.analytics.options import JSON
 from skipmq.cli.analytics.sources import (
     lake_path,
     readable_database,
@@ -23,7 +21,7 @@ from skipmq.cli.analytics.sources import (
     spark_started,
 )
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import err, out
+from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.database import session
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 @click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
 @click.option("--compact/--no-compact", default=True, help="Compact small files.")
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
-@JSON
+@json_option
 @one_line_errors
 def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json: bool) -> None:
     """Export the messages settled since the last export to the lake, each row once.
@@ -77,7 +75,7 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
                 progress=progress, compact=compact, keep=keep,
             )  # fmt: skip
         if as_json:
-            click.echo(json.dumps({"lake": path, **asdict(done)}, default=str))
+            print_json({"lake": path, **asdict(done)}, indent=None)
         else:
             _print_summary(done, path)
         if problems := _problems(done, path):

@@ -1,6 +1,5 @@
 """The `analytics verify` command."""
 
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,10 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli.analytics.errors import DUCKDB, check_spark, one_line_errors
-from skipmq.cli.analytics.options import JSON
 from skipmq.cli.analytics.sources import lake_path, spark_started
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import out
+from skipmq.cli.output import json_option, out, print_json
 
 if TYPE_CHECKING:
     from skipmq.analytics.lake.verify import Discrepancy
@@ -26,7 +24,7 @@ _DAMAGED = 1
 @click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
 @click.option("--deep", is_flag=True, help="Read all rows and compare them with their digests.")
 @click.option("--repair", is_flag=True, help="Export damaged days again that the database has.")
-@JSON
+@json_option
 @one_line_errors
 def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Check a lake against its files and the database.
@@ -60,7 +58,7 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
     if as_json:
         totals = {"lake": path, "files": result.files, "rows": result.rows}
         wrong = [_as_json(each, repaired) for each in found]
-        click.echo(json.dumps({**totals, "wrong": wrong}, indent=2))
+        print_json({**totals, "wrong": wrong})
     else:
         if found:
             out.print(_table(found, repaired))

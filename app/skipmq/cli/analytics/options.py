@@ -22,7 +22,6 @@ ENGINE = click.option(
     help="Default: DuckDB, which needs no Java, for a lake in a local folder with up to 10,000,000"
     " rows in the period; otherwise Spark.",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 LAKE = click.option("--lake", help="Read the lake in this local folder or Hadoop path.")
 QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
 SINCE = click.option("--since", type=_TIME, help="Begin in UTC (default: a day before the end).")

@@ -1,6 +1,5 @@
 """The command `analytics reconcile`."""
 
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -11,10 +10,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.options import JSON, now
+from skipmq.cli.analytics.options import now
 from skipmq.cli.analytics.sources import spark_and_watched_database
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import out
+from skipmq.cli.output import json_option, out, print_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +30,7 @@ _FAILED = 1
 @click.option(
     "--show", type=click.IntRange(0), default=20, help="Number of messages to list by ID (20)."
 )
-@JSON
+@json_option
 @one_line_errors
 def reconcile_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
     """Reconcile sent messages with those stored, delivered and deleted.
@@ -65,7 +64,7 @@ def reconcile_command(*, sent: str | None, late: float, show: int, as_json: bool
         ]
     failed = sum(row[fate] for row in rows for fate in reconcile.FAILURES)
     if as_json:
-        click.echo(json.dumps({"queues": rows, "wrong": wrong}, indent=2, default=str))
+        print_json({"queues": rows, "wrong": wrong})
     else:
         out.print(_totals(rows))
         for row in wrong:

@@ -1,6 +1,5 @@
 """The commands `analytics report`, `replay` and `forget`."""
 
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -20,7 +19,6 @@ from skipmq.cli.analytics.engine import Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import (
     ENGINE,
-    JSON,
     LAKE,
     QUEUES,
     SINCE,
@@ -36,7 +34,7 @@ from skipmq.cli.analytics.sources import (
     spark_and_watched_database,
 )
 from skipmq.cli.environment import configuration, open_database
-from skipmq.cli.output import err, out
+from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.config.settings import Settings
 from skipmq.database import router, session
 from skipmq.database.session import Session
@@ -60,7 +58,7 @@ _FAILED = 1
 @UNTIL
 @QUEUES
 @ENGINE
-@JSON
+@json_option
 @one_line_errors
 def report_command(
     *,
@@ -112,7 +110,7 @@ def report_command(
             "reports": sorted(tables),
             "findings": [asdict(finding) for finding in findings],
         }
-        click.echo(json.dumps(result, indent=2, default=str))
+        print_json(result)
         return
     for finding in findings:
         colour = _COLOURS[finding.weight]
@@ -169,7 +167,7 @@ def _write_sessions(settings: Settings, *, as_owner: bool = False) -> Iterator[l
 @click.option("--id", "replay_id", help="Name of the replay (default: from --where and --to).")
 @click.option("--dry-run", is_flag=True, help="Only show which messages would be sent.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@JSON
+@json_option
 @one_line_errors
 def replay_command(
     *,
@@ -222,7 +220,7 @@ def replay_command(
                     result["sent"] += sent
                     progress.advance(bar, sent)
     if as_json:
-        click.echo(json.dumps(result, indent=2, default=str))
+        print_json(result)
     else:
         out.print(_summary(result, queue, dry_run=dry_run))
 
@@ -265,7 +263,7 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 )
 @click.option("--dry-run", is_flag=True, help="Only show which messages would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@JSON
+@json_option
 @one_line_errors
 def forget_command(
     *,
@@ -311,7 +309,7 @@ def forget_command(
             forget.vacuum(writers, sorted(days))
             after = forget.find(writers, lake_, condition, tables_)
     if as_json:
-        click.echo(json.dumps(forget.report(before, after, erased), indent=2))
+        print_json(forget.report(before, after, erased))
     elif dry_run:
         out.print("dry run: nothing was erased")
     elif before:

@@ -1,6 +1,5 @@
 """The commands `queue receive`, `queue peek` and `queue timeline`."""
 
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,11 +8,10 @@ from typing import Any
 import click
 from rich.table import Table
 
-from skipmq.cli.output import cell, err, out, plain, printing_json
+from skipmq.cli.output import cell, err, note, out, plain, print_json, printing_json
 from skipmq.cli.source import act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
-from skipmq.telemetry.terminal import visible
 
 _RECEIVED = (
     Column("message"),
@@ -81,7 +79,7 @@ def queue_receive(
             MessageAttributeNames=["All"],
         ).get("Messages", [])
         if as_json:
-            click.echo(json.dumps(plain(messages), indent=2))
+            print_json({"messages": plain(messages)})
         else:
             out.print(_table(messages) if messages else "no messages")
         sys.stdout.flush()
@@ -94,7 +92,7 @@ def queue_receive(
             result = node.act("DeleteMessageBatch", QueueUrl=url, Entries=entries)
             for entry in result.get("Failed", ()):
                 message_id = messages[int(entry["Id"])]["MessageId"]
-                click.echo(visible(f"{message_id} was not deleted: {entry['Message']}"), err=True)
+                note(f"{message_id} was not deleted: {entry['Message']}")
 
 
 def _table(messages: Sequence[Mapping[str, Any]]) -> Table:
@@ -137,7 +135,7 @@ def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
         rest = limit - len(messages)
         page = act("PeekMessages", **parameters, MaxResults=rest, NextToken=page["NextToken"])
         messages += page["Messages"]
-    return plain(messages), peeked(messages) if messages else "no matching messages"
+    return {"messages": plain(messages)}, peeked(messages) if messages else "no matching messages"
 
 
 def peeked(messages: Sequence[Mapping[str, Any]]) -> Table:

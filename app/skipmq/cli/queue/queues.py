@@ -9,13 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli import place
-from skipmq.cli.output import ask, plain, printing_json, yes_option
+from skipmq.cli.output import ask, note, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import count, duration, statistics
 from skipmq.cli.source import Source, act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits, names
 from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED, Attribute
-from skipmq.telemetry.terminal import visible
 
 _FIFO_QUEUE = "FifoQueue"
 _CHECKED_BY_NODE = DOCUMENTS | {"KmsMasterKeyId"}
@@ -56,10 +55,10 @@ def queue_list(prefix: str, *, names: bool) -> tuple[Any, Any]:
         if names:
             urls = node.act("ListQueues", QueueNamePrefix=prefix).get("QueueUrls", [])
             found = [url.rsplit("/", 1)[1] for url in urls]
-            return found, "\n".join(found) or _none(prefix)
+            return {"names": found}, "\n".join(found) or _none(prefix)
         queues, others = statistics(node, limits.LIST_RESULTS, Search=prefix or None)
     if others.queues:
-        click.echo(visible(f"these are the first {len(queues):,}: name a longer PREFIX"), err=True)
+        note(f"these are the first {len(queues):,}: name a longer PREFIX")
     shown = [each for each in queues if str(each.queue).startswith(prefix)]
     result = [{name: getattr(each, name) for name in _LISTED} for each in shown]
     rows = (
@@ -70,7 +69,7 @@ def queue_list(prefix: str, *, names: bool) -> tuple[Any, Any]:
         )
         for each in shown
     )
-    return result, table(_COLUMNS, rows) if shown else _none(prefix)
+    return {"queues": result}, table(_COLUMNS, rows) if shown else _none(prefix)
 
 
 def _none(prefix: str) -> str:
@@ -155,12 +154,13 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
         if remove:
             node.act("UntagQueue", QueueUrl=url, TagKeys=list(remove))
         present = node.act("ListQueueTags", QueueUrl=url).get("Tags", {})
+    result = {"queue": name, "tags": present}
     if not present:
-        return present, f"queue {name} has no tags"
+        return result, f"queue {name} has no tags"
     shown = Table("tag", "value", box=None, pad_edge=False)
     for key, value in present.items():
         shown.add_row(escape(key), escape(value))
-    return present, shown
+    return result, shown
 
 
 @click.command("purge")

@@ -1,6 +1,5 @@
 """The `queue send` command."""
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import TextIOWrapper
@@ -11,7 +10,7 @@ import click
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from skipmq.cli.output import err, plain
+from skipmq.cli.output import err, json_option, note, plain, print_json
 from skipmq.cli.source import Source, open_source, queue_argument
 from skipmq.protocol import limits
 from skipmq.telemetry.terminal import visible
@@ -52,7 +51,7 @@ def _attributes(
 @click.option("--dedup-id", metavar="ID", help="Deduplication ID; with several bodies, ID-1, ID-2…")
 @click.option("--lines", is_flag=True, help="Send each non-empty line of standard input.")
 @click.option("--count", type=click.IntRange(1), help="Number of times to send the body.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def queue_send(
     *, name: str, body: str, lines: bool, count: int | None, as_json: bool, **options: Any
 ) -> None:
@@ -73,23 +72,18 @@ def queue_send(
     with open_source() as node:
         if not (lines or count):
             result = node.act("SendMessage", QueueUrl=name, **_message(body, **options))
-            click.echo(
-                visible(
-                    json.dumps(plain(result), indent=2)
-                    if as_json
-                    else f"sent {result['MessageId']}"
-                )
-            )
+            if as_json:
+                print_json(plain(result))
+            else:
+                click.echo(visible(f"sent {result['MessageId']}"))
             return
         bodies = _lines(standard_input) if lines else repeat(body, count or 1)
         sent, failed = _send_all(node, name, bodies, count, options)
     if as_json:
-        click.echo(json.dumps({"sent": sent, "failed": failed}, indent=2))
+        print_json({"sent": sent, "failed": failed})
     else:
         for entry in failed:
-            click.echo(
-                visible(f"message {entry['number']}: {entry['code']}: {entry['error']}"), err=True
-            )
+            note(f"message {entry['number']}: {entry['code']}: {entry['error']}")
         click.echo(
             visible(f"sent {sent:,} messages" + (f", {len(failed):,} failed" if failed else ""))
         )

@@ -75,14 +75,14 @@ _UNKNOWN = dict.fromkeys(QueueStatistics.__struct_encode_fields__)
 _COLUMNS = (
     Column("queue"),
     Column("visible", 1, is_number=True),
-    Column("in\nflight", 2, is_number=True),
-    Column("delayed", 5, is_number=True),
-    Column("oldest", 3, is_number=True),
-    Column("sent\n/s", 6, is_number=True),
-    Column("received\n/s", 8, is_number=True),
-    Column("deleted\n/s", 7, is_number=True),
-    Column("dead-\nlettered", 4, is_number=True),
-    Column("expired", 9, is_number=True),
+    Column("in\nflight", 6, is_number=True),
+    Column("delayed", 9, is_number=True),
+    Column("oldest", 5, is_number=True),
+    Column("sent\n/s", 2, is_number=True),
+    Column("received\n/s", 4, is_number=True),
+    Column("deleted\n/s", 3, is_number=True),
+    Column("dead-\nlettered", 7, is_number=True),
+    Column("expired", 8, is_number=True),
 )
 
 

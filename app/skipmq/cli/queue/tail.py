@@ -1,6 +1,5 @@
 """The `queue tail` command."""
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from time import sleep
@@ -9,11 +8,10 @@ from typing import Any
 import click
 from rich.text import Text
 
-from skipmq.cli.output import out
+from skipmq.cli.output import iso, note, out, print_json
 from skipmq.cli.source import Source, open_source, queue_argument
 from skipmq.protocol import errors
 from skipmq.protocol.limits import PEEKED
-from skipmq.telemetry.terminal import visible
 
 _POLL_INTERVAL = 0.5
 # The longest time in microseconds from the send of a message to its commit.
@@ -31,17 +29,14 @@ def queue_tail(*, name: str, as_json: bool) -> None:
     """
     with open_source() as node:
         arrivals = _Arrivals(node, name)
-        click.echo(visible(f"following {name}; Ctrl-C stops"), err=True)
-        try:
-            while True:
-                try:
-                    for message in arrivals.new():
-                        _print(message, as_json=as_json)
-                except errors.ServiceUnavailable as error:
-                    click.echo(visible(f"{error.message} Trying again."), err=True)
-                sleep(_POLL_INTERVAL)
-        except KeyboardInterrupt:
-            return
+        note(f"following {name}; Ctrl-C stops")
+        while True:
+            try:
+                for message in arrivals.new():
+                    _print(message, as_json=as_json)
+            except errors.ServiceUnavailable as error:
+                note(f"{error.message} Trying again.")
+            sleep(_POLL_INTERVAL)
 
 
 class _Arrivals:
@@ -61,9 +56,7 @@ class _Arrivals:
         self._clock, messages = self._newest(max(self._clock - _OVERLAP, 0))
         new = [each for each in messages if each["MessageId"] not in self._seen]
         if len(new) == PEEKED:
-            click.echo(
-                visible(f"more than {PEEKED} messages at once: these are the newest"), err=True
-            )
+            note(f"more than {PEEKED} messages at once: these are the newest")
         self._seen.update(each["MessageId"] for each in new)
         return map(self._whole, reversed(new))
 
@@ -90,7 +83,7 @@ def _print(message: dict[str, Any], *, as_json: bool) -> None:
     group, cut = message.get("MessageGroupId"), message["Characters"] - len(body)
     if as_json:
         shown: dict[str, Any] = {
-            "sent": sent.isoformat(timespec="milliseconds"),
+            "sent": iso(sent, "milliseconds"),
             "message_id": message["MessageId"],
             "state": message["State"],
             "group": group,
@@ -98,7 +91,7 @@ def _print(message: dict[str, Any], *, as_json: bool) -> None:
         }
         if cut > 0:
             shown["characters_cut"] = cut
-        click.echo(json.dumps(shown))
+        print_json(shown, indent=None)
         return
     line = Text(f"{sent:%H:%M:%S}  {message['MessageId']}  ", no_wrap=True)
     if group:

@@ -6,18 +6,27 @@ from typing import Any
 import click
 from rich.markup import escape
 from rich.progress import Progress
-from rich.table import Table
 
 from skipmq.actions.sqs import moves
-from skipmq.cli.output import ask, cell, err, plain, printing_json, shown_time, yes_option
+from skipmq.cli.output import ask, cell, err, note, plain, printing_json, shown_time, yes_option
 from skipmq.cli.queue.queues import described
 from skipmq.cli.source import Source, open_source, queue_argument, queue_names
+from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
-from skipmq.telemetry.terminal import visible
 
 # Seconds between two polls of a task's progress.
 _POLL_INTERVAL = 0.2
 _ACTIVE = ("RUNNING", "CANCELLING")
+_COLUMNS = (
+    Column("started (UTC)"),
+    Column("type"),
+    Column("status"),
+    Column("done", 1, is_number=True),
+    Column("of", 2, is_number=True),
+    Column("to", 4, shrinks=True),
+    Column("filter", 5, shrinks=True),
+    Column("failure", 3, shrinks=True),
+)
 _DONE = {"move": "moved", "copy": "copied", "delete": "deleted", "redrive": "moved"}
 
 
@@ -127,22 +136,23 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             node.act("CancelMessageMoveTask", TaskHandle=handle)
             node.advance_tasks()
             tasks = _tasks(node, name)
+    result = {"tasks": plain(tasks)}
     if not tasks:
-        return tasks, f"queue {name} has no tasks"
-    headings = ("started (UTC)", "type", "status", "done", "of", "to", "filter", "failure")
-    table = Table(*headings, box=None, pad_edge=False)
-    for task in tasks:
-        table.add_row(
-            shown_time(task["StartedTimestamp"] / 1000),
+        return result, f"queue {name} has no tasks"
+    rows = (
+        (
+            cell(shown_time(task["StartedTimestamp"] / 1000)),
             task["Kind"],
             task["Status"].lower(),
             f"{task['ApproximateNumberOfMessagesMoved']:,}",
             f"{task['ApproximateNumberOfMessagesToMove']:,}",
-            escape(task.get("DestinationArn", "").rpartition(":")[2]),
-            escape(_filter(task)),
-            escape(cell(task.get("FailureReason"))),
+            task.get("DestinationArn", "").rpartition(":")[2],
+            _filter(task),
+            cell(task.get("FailureReason")),
         )
-    return plain(tasks), table
+        for task in tasks
+    )
+    return result, table(_COLUMNS, rows)
 
 
 def _filter(task: dict[str, Any]) -> str:
@@ -208,12 +218,9 @@ def _complete(node: Source, name: str, action: str, **parameters: Any) -> tuple[
         return _ended(node, name, node.act(action, **parameters)["TaskHandle"])
     except KeyboardInterrupt:
         # Which may come when it has started and the answer is not here yet.
-        click.echo(
-            visible(
-                "skipmq: a task that has started continues on the nodes:"
-                f" `skipmq queue tasks {name}` shows it, with --cancel ends it"
-            ),
-            err=True,
+        note(
+            "a task that has started continues on the nodes:"
+            f" `skipmq queue tasks {name}` shows it, with --cancel ends it"
         )
         raise
 

@@ -50,7 +50,8 @@ def read(file: Path) -> Document:
     except UnicodeDecodeError as error:
         raise UnreadableError(f"{file} is not text in UTF-8") from error
     except OSError as error:
-        raise UnreadableError(f"{file} cannot be read: {error.strerror}") from error
+        remedy = ": check the path" if isinstance(error, FileNotFoundError) else ""
+        raise UnreadableError(f"{file} cannot be read: {error.strerror}{remedy}") from error
     text = _CLASSPATH.sub(lambda found: _omitted(found, document), text)
     try:
         values = hocon.ConfigFactory.parse_string(text, basedir=file.absolute().parent).as_dict()

@@ -7,18 +7,14 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
+from skipmq.actions.skipmq.server_troubles import SLOW_FACTOR
+from skipmq.broker.trouble_kinds import SILENT_SECONDS, bound
 from skipmq.console.visit import current
 
 _WORKER, _JANITOR = re.compile(r"skipmq \d+-[0-9a-f]{8}"), "skipmq janitor"
-# The age in seconds from which a snapshot is highlighted.
-LONG_SNAPSHOT = 300
-# The share of max_connections from which the number of sessions is highlighted.
-SESSION_WARNING = 0.9
-# A worker is slow if its latency or its loop's lag exceeds this, and this many times the median
-# of the others.
-SLOW_MILLISECONDS, SLOW_FACTOR = 100, 3
-# Seconds without a heartbeat after which a worker does not respond.
-SILENT = 20
+# A worker is slow if its latency or its loop's lag exceeds this, and is SLOW_FACTOR times the
+# median of the others that had requests.
+SLOW_MILLISECONDS = 100
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -39,8 +35,8 @@ def _database() -> ResponseReturnValue:
         chosen=partitions[number if 0 <= number < len(partitions) else 0]
         if partitions
         else _prepared(database),
-        long_snapshot=LONG_SNAPSHOT,
-        session_warning=SESSION_WARNING,
+        long_snapshot=bound("snapshot"),
+        session_warning=bound("sessions"),
     )
 
 
@@ -78,19 +74,21 @@ def _nodes() -> ResponseReturnValue:
 
 def problem(worker: dict[str, Any], workers: list[dict[str, Any]]) -> str:
     """Return what is wrong with a worker in comparison with the others, or nothing."""
-    if worker["SeenSeconds"] > SILENT:
+    if worker["SeenSeconds"] >= SILENT_SECONDS:
         return "no heartbeat"
     others = [
         each
         for each in workers
-        if each["Process"] != worker["Process"] and each["SeenSeconds"] <= SILENT
+        if each["Process"] != worker["Process"]
+        and each["SeenSeconds"] < SILENT_SECONDS
+        and each["LatencyMilliseconds"] is not None
     ]
     for member, text in (
         ("LatencyMilliseconds", "slow: p99"),
         ("LoopLagMilliseconds", "slow: loop lag"),
     ):
         own = worker[member] or 0
-        usual = median([each[member] or 0 for each in others]) if others else 0
+        usual = median([each[member] or 0 for each in others]) if others else own
         if own > SLOW_MILLISECONDS and own >= SLOW_FACTOR * usual:
             return text
     return ""

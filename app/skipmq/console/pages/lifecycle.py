@@ -72,7 +72,7 @@ def _delete(name: str) -> ResponseReturnValue:
         raise
     except errors.SqsError as error:
         return _page(name, "delete", error)
-    site.notice(f"Deleted the queue {name} and its messages: {number:,}.")
+    site.notice(f"Deleted the queue {name}. Messages that it had: {number:,}.")
     return site.see("queues")
 
 

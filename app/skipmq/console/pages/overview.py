@@ -18,7 +18,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _overview() -> ResponseReturnValue:
-    overview, error = current().read("GetOverview", MaxResults=_SHOWN)
+    overview, error = current().read("GetOverview", MaxResults=_SHOWN, Everywhere=True, Folded=True)
     troubles = overview.get("Troubles", [])
     return flask.render_template(
         "overview.html",
@@ -28,6 +28,7 @@ def _overview() -> ResponseReturnValue:
         totals=overview.get("Totals"),
         database=overview.get("Database"),
         nodes=overview.get("Nodes"),
+        unknown=overview.get("Unknown"),
         is_linked=is_linked(),
     )
 

@@ -6,21 +6,19 @@ has the queue. It keeps nothing but the map, so that a lost one is made again.
 """
 
 from skipmq.database.router.check import Problem, problems
-from skipmq.database.router.rebalance import plan, record_places
-from skipmq.database.router.relocation import BusyError, Move, Mover
-from skipmq.database.router.routers import (
+from skipmq.database.router.partition_map import (
     MapError,
     PartitionMap,
-    assign,
-    check_secrets,
     find_map,
     grown,
     has_queues,
-    install,
     new_map,
     owner_urls,
     partition_urls,
 )
+from skipmq.database.router.rebalance import plan, record_places
+from skipmq.database.router.relocation import BusyError, Move, Mover
+from skipmq.database.router.routers import assign, check_secrets, install
 
 __all__ = [
     "BusyError",

@@ -7,8 +7,8 @@ import psycopg
 
 from skipmq.database import address, maintenance, schema
 from skipmq.database.partitions import QUEUE_BITS, chosen
-from skipmq.database.router import keys
-from skipmq.database.router.routers import (
+from skipmq.database.router import copying
+from skipmq.database.router.partition_map import (
     MESSAGE_BITS,
     MapError,
     PartitionMap,
@@ -162,8 +162,8 @@ class _Examined:
                 "run `skipmq partitions rebalance`, which continues",
                 is_fatal=False,
             )
-        self.receipt_keys.add(_row(connection, keys.RECEIPT_KEYS)[0])
-        self.access_keys.add(_row(connection, keys.ACCESS_KEYS)[0])
+        self.receipt_keys.add(_row(connection, copying.RECEIPT_KEYS)[0])
+        self.access_keys.add(_row(connection, copying.ACCESS_KEYS)[0])
         for row in connection.execute(_QUEUES):
             self.queues.setdefault(row[:3], []).append(number)
         for account, region, name, place in connection.execute(_PLACES):

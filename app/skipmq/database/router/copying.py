@@ -1,4 +1,4 @@
-"""The rows of a queue, copied from one partition to another."""
+"""The rows of a queue, copied from one partition to another, and the keys of all partitions."""
 
 from collections.abc import Mapping
 from typing import Any, LiteralString
@@ -6,8 +6,21 @@ from typing import Any, LiteralString
 import psycopg
 from psycopg import sql
 
-from skipmq.database.router.routers import MapError
+from skipmq.database import maintenance
+from skipmq.database.router.partition_map import MapError
 
+# What all partitions have alike: the keys of receipt handles, access keys, ended sessions.
+_KEY_TABLES = ("receipt_key", "access_key", "ended_session")
+RECEIPT_KEYS = (
+    "select md5(string_agg(encode(key, 'hex'), ',' order by made_at)) from skipmq.receipt_key"
+)
+# Without what differs by the clock; temporary keys expire by themselves.
+ACCESS_KEYS = """
+select coalesce(md5(string_agg(
+    concat_ws('|', key_id, enabled, rights, master_key_id, encode(secret, 'hex')), ','
+    order by key_id)), '')
+  from skipmq.access_key where parent is null
+"""
 _COLUMNS = """
 select attname from pg_attribute
 where attrelid = %s::regclass and attnum > 0 and not attisdropped order by attnum
@@ -112,3 +125,19 @@ def _pipe(
             for part in rows:
                 into.write(part)
         return writer.rowcount
+
+
+def copy_keys(source: str, target: psycopg.Connection[Any]) -> None:
+    """Give a partition the keys of another one, in the target's transaction, in place of its own.
+
+    Raises psycopg.Error.
+    """
+    with maintenance.connect(source, autocommit=False) as connection:
+        for table in _KEY_TABLES:
+            target.execute(f"delete from skipmq.{table}".encode())
+            with (
+                connection.cursor().copy(f"copy skipmq.{table} to stdout".encode()) as rows,
+                target.cursor().copy(f"copy skipmq.{table} from stdin".encode()) as into,
+            ):
+                for block in rows:
+                    into.write(block)

@@ -5,8 +5,8 @@ from typing import Any
 
 from skipmq.database import maintenance
 from skipmq.database.partitions import chosen
+from skipmq.database.router.partition_map import PartitionMap
 from skipmq.database.router.relocation import Move
-from skipmq.database.router.routers import PartitionMap
 
 _Name = tuple[str, str, str]
 _QUEUES = """

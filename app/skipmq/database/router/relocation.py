@@ -26,7 +26,7 @@ import psycopg
 from skipmq.database import maintenance
 from skipmq.database.partitions import QUEUE_BITS, chosen
 from skipmq.database.router import copying
-from skipmq.database.router.routers import MapError, PartitionMap
+from skipmq.database.router.partition_map import MapError, PartitionMap
 
 # An advisory lock of the first partition: one process moves queues at a time.
 _LOCK = 0x536B69704D72

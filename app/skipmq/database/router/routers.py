@@ -1,12 +1,10 @@
-"""The map of partitions, and the routers that follow it.
+"""Partitions with their numbers, and the routers that follow the map.
 
 Source: PL/Proxy 2.10, "Cluster Configuration", SQL/MED cluster definitions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import sql
@@ -14,7 +12,8 @@ from psycopg import sql
 from skipmq.database import address, files, maintenance, pins, rights, schema
 from skipmq.database.connection import LIMITS
 from skipmq.database.partitions import QUEUE_BITS
-from skipmq.database.router import keys, routing
+from skipmq.database.router import copying, routing
+from skipmq.database.router.partition_map import MESSAGE_BITS, MapError, PartitionMap, exists, one
 
 # What a router's connections to partitions get: a node's, since its statements run there.
 _PARAMETERS = {
@@ -26,100 +25,6 @@ _PARAMETERS = {
     "keepalives_interval": "2",
     "keepalives_count": "3",
 }
-_IS_SUPERUSER = "select rolsuper from pg_roles where rolname = current_user"
-_NODE_LOGIN = """
-select o.option_value from pg_user_mappings m, pg_options_to_table(m.umoptions) o
-where m.srvname = 'skipmq' and m.usename = 'skipmq_router' and o.option_name = 'password'
-"""
-_ADDRESSES = "select addresses from skipmq.partition_map()"
-# A queue id has the number of its partition, and 57 random bits (new_queue_id.sql). A message keeps
-# its number when its queue is moved: each partition has a range of its own.
-MOST_PARTITIONS, MESSAGE_BITS = 64, 48
-
-
-class MapError(Exception):
-    """Partitions that cannot be used together; the message has the remedy."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionMap:
-    """What a database or a router has of the map: its own number is None in a router.
-
-    `homes` is the number of partitions when they were made.
-    """
-
-    map_id: UUID | None
-    partitions: int
-    homes: int
-    partition: int | None
-
-
-def new_map(partitions: int, *, has_queues: bool = False) -> PartitionMap:
-    """Return the map of a new set of partitions, of which the first may have queues already.
-
-    It is then the home of all names. Raises MapError for more partitions than there may be.
-    """
-    _check_number(partitions)
-    return PartitionMap(uuid4(), partitions, 1 if has_queues else partitions, None)
-
-
-def has_queues(url: str) -> bool:
-    """Return whether a database has, or had, queues; raise psycopg.OperationalError."""
-    with maintenance.connect(url) as connection:
-        query = "select exists (select from skipmq.generation)"
-        return bool(_one(connection.execute(query).fetchone())[0])
-
-
-def grown(whole: PartitionMap, by: int) -> PartitionMap:
-    """Return a map with more partitions; raise MapError for more than there may be."""
-    _check_number(whole.partitions + by)
-    return replace(whole, partitions=whole.partitions + by)
-
-
-def _check_number(partitions: int) -> None:
-    if not 1 <= partitions <= MOST_PARTITIONS:
-        raise MapError(f"{partitions} partitions: use 1 to {MOST_PARTITIONS}")
-
-
-def find_map(url: str) -> PartitionMap:
-    """Return the map that a router or a partition has.
-
-    Raises MapError for a database without SkipMQ, psycopg.OperationalError.
-    """
-    with maintenance.connect(url) as connection:
-        if _exists(connection, "skipmq_router.map"):
-            row = connection.execute(
-                "select map_id, partitions, homes, null from skipmq_router.map"
-            )
-        elif _exists(connection, "skipmq.cluster"):
-            row = connection.execute(
-                "select map_id, partitions, homes, partition from skipmq.cluster"
-            )
-        else:
-            raise MapError(f"{address.shown(url)} has no SkipMQ: run `skipmq partitions init`")
-        return PartitionMap(*_one(row.fetchone()))
-
-
-def partition_urls(router: str) -> list[str]:
-    """Return the addresses of a router's partitions, without users and passwords."""
-    with maintenance.connect(router) as connection:
-        return list(_one(connection.execute(_ADDRESSES).fetchone())[0])
-
-
-def owner_urls(router: str) -> tuple[list[str], str]:
-    """Return the addresses of a router's partitions as their owner, and the nodes' password.
-
-    `router` is a superuser's address. The owner's password is not stored: libpq reads it from
-    PGPASSWORD or PGPASSFILE. Raises MapError for another user.
-    """
-    with maintenance.connect(router) as connection:
-        if not _one(connection.execute(_IS_SUPERUSER).fetchone())[0]:
-            raise MapError(f"{address.shown(router)} is no superuser's address")
-        owner = _one(connection.execute("select owner from skipmq_router.map").fetchone())[0]
-        row = connection.execute(_NODE_LOGIN).fetchone()
-    user = {"user": owner} if owner else {}
-    urls = [psycopg.conninfo.make_conninfo(url, **user) for url in partition_urls(router)]
-    return urls, row[0] if row else ""
 
 
 def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
@@ -131,7 +36,7 @@ def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
     with maintenance.connect(url, autocommit=False) as connection:
         schema.lock(connection)
         present = PartitionMap(
-            *_one(
+            *one(
                 connection.execute(
                     "select map_id, partitions, homes, partition from skipmq.cluster for update"
                 ).fetchone()
@@ -167,7 +72,7 @@ def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
             (whole.map_id, whole.partitions, whole.homes, number),
         )
         if number:
-            keys.copy(first, connection)
+            copying.copy_keys(first, connection)
 
 
 def _number_from(
@@ -195,7 +100,7 @@ def install(
     signatures = routing.signatures(partitions[0])
     with maintenance.connect(router, autocommit=False) as connection:
         schema.lock(connection)
-        if _exists(connection, "skipmq.message"):
+        if exists(connection, "skipmq.message"):
             raise MapError(
                 f"{address.shown(router)} has SkipMQ's tables: a router is a database of its own"
             )
@@ -349,12 +254,3 @@ def _without_user(url: str) -> str:
     for name in ("user", "password"):
         given.pop(name, None)
     return psycopg.conninfo.make_conninfo("", **given)
-
-
-def _exists(connection: psycopg.Connection[Any], table: str) -> bool:
-    return _one(connection.execute("select to_regclass(%s)", (table,)).fetchone())[0] is not None
-
-
-def _one(row: Any) -> Any:
-    assert row is not None
-    return row

@@ -261,8 +261,8 @@ class ControlledBroker(Broker):
             shown = requests.ChangeMessageVisibility(
                 QueueUrl=url, ReceiptHandle=receipt, VisibilityTimeout=0
             )
-            call = Call("ChangeMessageVisibility", shown, request)
-            call.identity, call.deadline = self._identity(request), self.node.deadline()
+            identity, deadline = self._identity(request), self.node.deadline()
+            call = Call("ChangeMessageVisibility", shown, request, identity, deadline)
             with suppress(errors.SqsError):
                 await perform(self.node, call)
         return bool(received)

@@ -17,7 +17,7 @@ from skipmq.protocol.call import Request, Response
 from skipmq.protocol.codec import encode_error
 from skipmq.server.answer import NODE_STOPS, ConnectionDropped
 from skipmq.server.http.head import Head, encoded
-from skipmq.server.http.parser import PendingBodies, Reader, Received, Route
+from skipmq.server.http.reader import PendingBodies, Reader, Received, Route
 from skipmq.telemetry.logs import log
 
 # Timeouts in seconds: of a head, between requests, and until the client closes its side too.

@@ -21,14 +21,15 @@ import msgspec
 
 from skipmq.protocol import codec, errors, limits
 from skipmq.protocol.call import Request, Response
-from skipmq.protocol.uuids import new_uuid
+from skipmq.protocol.message import new_uuid
 from skipmq.server import exposition
 from skipmq.server.admission import Admission
-from skipmq.server.answer import Broker, is_page, redirect, refusal
+from skipmq.server.answer import METHODS, Broker, is_page, redirect, refusal
 from skipmq.server.http.connection import ClientConnection
 from skipmq.server.http.head import Head
 from skipmq.server.http.listener import PortListener
-from skipmq.server.http.parser import PendingBodies, Refused, Route
+from skipmq.server.http.parser import Refused
+from skipmq.server.http.reader import PendingBodies, Route
 from skipmq.telemetry.metrics import Published
 
 if TYPE_CHECKING:
@@ -154,13 +155,15 @@ class Door:
     def _route(self, connection: ClientConnection, head: Head) -> Route:
         """Return the route of a request by its head."""
         request, target = self._request(connection, head)
-        method, version, hosts = head.method, head.version, head.headers.count("host")
+        method, version = head.method, head.version
         if target.is_page:
-            answer = self._page_at(target.sent_path, connection, version)
-            return Route(request, answer, refusal("GET", version, hosts), self._limit(request))
-        refused = refusal(method, version, hosts)
+            answer, refused = self._page_at(target.sent_path, connection, version), _refusal(head)
+            return Route(request, answer, refused, self._limit(request))
+        refused, headers = None, head.headers
+        if method not in METHODS or headers.repeated or "host" not in headers:
+            refused = refusal(method, version, headers.count("host"))
         if self._mount is not None and method == "GET":
-            accept = head.headers.get("accept")
+            accept = headers.get("accept")
             redirection = redirect(method, target.sent_path, target.query, accept)
             if redirection is not None:
                 return Route(request, partial(_always, redirection), refused)
@@ -169,16 +172,15 @@ class Door:
     def _route_probe(self, connection: ClientConnection, head: Head) -> Route:
         """Return the route of a request on the port of health and metrics."""
         request, target = self._request(connection, head)
-        refused = refusal("GET", head.version, head.headers.count("host"))
         answer = self._probes.get(target.sent_path, _unknown)
-        return Route(request, answer, refused, limits.FORM_BYTES)
+        return Route(request, answer, _refusal(head), limits.FORM_BYTES)
 
     def _route_spare(self, connection: ClientConnection, head: Head) -> Route:
         """Return the route of a request on a connection beyond the limit; raise Refused."""
         request, target = self._request(connection, head)
         if target.sent_path != _LIVE:
             raise Refused(503)
-        return Route(request, self._live, refusal("GET", head.version, head.headers.count("host")))
+        return Route(request, self._live, _refusal(head))
 
     def _limit(self, request: Request) -> int:
         """Return the length that the form of a page may have; probes and metrics have none."""
@@ -198,7 +200,9 @@ class Door:
 
     def _request(self, connection: ClientConnection, head: Head) -> tuple[Request, "Target"]:
         """Return the request, and its target; the body may be still to come."""
-        target, headers = _target(head.target), head.headers
+        url, headers = head.target, head.headers
+        # Those that are not signed, and thus short, are cached.
+        target = (_cached_target if len(url) <= _CACHED_BYTES else _target)(url)
         if target.host is not None:
             headers["host"] = target.host
         origin = self._broker.origin(connection.peer, self._scheme, headers)
@@ -296,11 +300,6 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 
 
 def _target(url: bytes) -> Target:
-    """Return a target; those that are not signed, and thus short, are cached."""
-    return _cached_target(url) if len(url) <= _CACHED_BYTES else _parsed_target(url)
-
-
-def _parsed_target(url: bytes) -> Target:
     host = None
     if (absolute := _ABSOLUTE.match(url)) is not None:
         url, host = url[absolute.end() :] or b"/", absolute[1].decode("latin-1")
@@ -308,7 +307,12 @@ def _parsed_target(url: bytes) -> Target:
     return Target(path, unquote(path) if "%" in path else path, query, host, is_page(path))
 
 
-_cached_target = lru_cache(maxsize=1024)(_parsed_target)
+def _refusal(head: Head) -> errors.SqsError | None:
+    """Return the error of a request for a page, health or metrics by its head, or None."""
+    return refusal("GET", head.version, head.headers.count("host"))
+
+
+_cached_target = lru_cache(maxsize=1024)(_target)
 
 
 async def _unknown(request: Request) -> Response:

@@ -62,13 +62,17 @@ class PlainHeaders(ParsedHeaders):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """The head of a request, and the body of one that is plain."""
+    """The head of a request, and the body of one that is plain.
+
+    `size` is the length of a body that follows, -1 if it is chunked.
+    """
 
     method: str
     target: bytes
     version: str
     headers: ParsedHeaders
     body: bytes = b""
+    size: int = 0
 
 
 class _NotPlainError(Exception):

@@ -13,7 +13,7 @@ from functools import partial
 
 from skipmq.server.http.connection import ClientConnection, ConnectionOwner
 from skipmq.server.http.head import Head
-from skipmq.server.http.parser import Route
+from skipmq.server.http.reader import Route
 from skipmq.telemetry.logs import log
 
 BACKLOG = 4096

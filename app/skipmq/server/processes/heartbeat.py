@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
+from math import isnan
 
 from skipmq.broker import workers
 from skipmq.broker.node import Node
@@ -12,6 +13,14 @@ INTERVAL = 5.0
 # Beats in the minute over which rates and latencies are measured.
 _BEATS = 12
 _LATENCY = 0.99
+# Events of the last minute, and gauges of the node, which its first worker has: what the troubles
+# of nodes are found by.
+_COUNTED = (("refused", "refused"), ("cut", "cut"))
+_OF_NODE = (
+    ("certificate_ends", "certificate ends"),
+    ("unarchived_days", "unarchived days"),
+    ("clock_skew", "clock skew"),
+)
 
 
 class Heartbeat:
@@ -54,11 +63,17 @@ class Heartbeat:
             "processor": round(
                 (_total(last, "processor") - _total(first, "processor")) / seconds, 3
             ),
-            "memory": int(gauges["memory"]),
+            "memory": int(gauges.get("memory", 0)),
             "lag": round(max([*self._lags, gauges["loop lag"]]), 4),
             "connections": self._connections(),
             "database_connections": int(gauges["connections"]),
             "waiting": int(gauges["waiting receivers"]),
+            **{name: _total(last, counter) - _total(first, counter) for name, counter in _COUNTED},
+            **{
+                name: gauges[gauge]
+                for name, gauge in _OF_NODE
+                if gauge in gauges and not isnan(gauges[gauge])
+            },
         }
 
 

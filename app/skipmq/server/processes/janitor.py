@@ -17,9 +17,9 @@ from skipmq.broker import upkeep
 from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
-from skipmq.database.errors import DatabaseError
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
+from skipmq.database.retry import DatabaseError
 from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
@@ -62,10 +62,12 @@ class Janitors:
         async with asyncio.TaskGroup() as group:
             group.create_task(listen_for_tasks(self._database, self._wake))
             async for pool in self._database.partitions():
-                is_alone = pool is self._database
+                is_alone = pool is self._database.pool
                 janitor = Janitor(pool, self._settings, self._observer, shows=is_alone)
                 if not is_alone and not self._janitors:
-                    shows = Janitor(self._database, self._settings, self._observer, works=False)
+                    shows = Janitor(
+                        self._database.pool, self._settings, self._observer, works=False
+                    )
                     group.create_task(shows.run())
                     look = every(
                         *(_GROWTH_INTERVAL, self._database.look_for_partitions),
@@ -174,14 +176,14 @@ class Janitor:
     def _gauges(self, settings: Settings) -> list[Task]:
         found = [
             self._gauge("oldest snapshot", 5.0, self._oldest_snapshot),
+            self._gauge("clock skew", 15.0, partial(upkeep.clock_skew, self._database)),
             Task("show database", 15.0, self._show_database),
         ]
         if settings.archive:
             count = partial(
                 upkeep.count_unarchived_days, self._database, settings.history_retention
             )
-            return [*found, self._gauge("unarchived days", 60.0, count)]
-        self._observer.show("unarchived days", 0)
+            found.append(self._gauge("unarchived days", 60.0, count))
         return found
 
     def _gauge(self, state: str, interval: float, read: Callable[[], Awaitable[float]]) -> Task:
@@ -202,8 +204,8 @@ class Janitor:
         self._observer.forget("snapshot holder")
         seconds, session = await upkeep.oldest_snapshot(self._database)
         # Each session is a series of its own, so skip those that end soon.
-        named = (seconds, session) if seconds >= self._named_after else (0.0, "")
-        self._observer.show("snapshot holder", named[0], (named[1],))
+        if seconds >= self._named_after:
+            self._observer.show("snapshot holder", seconds, (session,))
         return seconds
 
     async def _show_database(self) -> int:

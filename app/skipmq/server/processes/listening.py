@@ -71,6 +71,12 @@ def _claim(held: ExitStack, name: str, port: int, setting: str) -> tuple[str, in
             # Without SO_REUSEPORT, bind fails if another program uses the port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
+    except PermissionError as error:
+        raise PortError(
+            f"cannot listen on {name} port {port}: {error.strerror}. This account may not listen on"
+            f" ports as low: choose one from 1024 on with {setting}, or allow it, such as with"
+            f" `sysctl net.ipv4.ip_unprivileged_port_start={port}`"
+        ) from error
     except OSError as error:
         raise PortError(
             f"cannot listen on {name} port {port}: {error.strerror}."

@@ -11,10 +11,10 @@ no other one.
 import asyncio
 from time import monotonic
 
-from skipmq.database.errors import DatabaseError
 from skipmq.database.listener import Session
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
+from skipmq.database.retry import DatabaseError
 from skipmq.telemetry.logs import log
 
 CHANNEL = "skipmq"

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 
 from skipmq.broker.messages.message import Reception
-from skipmq.broker.messages.operations import Recipient
 from skipmq.broker.messages.waiters.registry import Waiters
 from skipmq.protocol import errors
+from skipmq.protocol.call import Recipient
 
 
 async def poll_until(  # noqa: PLR0913, PLR0917 - private to ReceiveMessage.

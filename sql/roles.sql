@@ -31,7 +31,7 @@ begin
       skipmq.settle(tid[], text),
       skipmq.write_history(tid[], text, timestamptz),
       skipmq.sample_history(bigint, timestamptz, timestamptz, integer),
-      skipmq.check_generation(bigint, boolean),
+      skipmq.check_generation(bigint, boolean), skipmq.generations(bigint), skipmq.queue_notices(text, text, text, timestamptz),
       skipmq.dead_letter_queue(bigint), skipmq.dead_letter(bigint, tid[], bigint, timestamptz),
       skipmq.is_sent(bigint, uuid[], timestamptz),
       skipmq.shard_of(bigint, text, timestamptz),

@@ -44,6 +44,9 @@ create table skipmq.queue (
   replication_mode text not null default 'any' check (replication_mode in ('none', 'any', 'majority', 'all')),
   -- Whether receives return no messages, until it is false again.
   paused boolean not null default false,
+  -- Since when, and by whom: a user, or a role of SQL.
+  paused_at timestamptz,
+  paused_by text,
   -- JSON Schema of the bodies, which nodes check; with the mode enforce they refuse sends that do not fit.
   body_schema text not null default '' check (octet_length(body_schema) <= 16384),
   body_schema_mode text not null default 'describe' check (body_schema_mode in ('describe', 'enforce')),

@@ -41,6 +41,8 @@ create table skipmq.queue_minute (
   minute timestamptz not null,
   queue_id bigint not null,
   sent bigint not null,
+  -- Of those sent: moved here.
+  moved_in bigint not null default 0,
   received bigint not null,
   deleted bigint not null,
   dead_lettered bigint not null,

@@ -30,3 +30,18 @@ create unlogged table skipmq.worker (
   -- Rates, latency and memory by name, as the worker of that release measures them.
   figures jsonb not null
 ) with (fillfactor = 50);
+
+-- The requests that were refused, by the minute; kept for six hours. Workers add to it every few seconds from their memory.
+create unlogged table skipmq.refusal (
+  minute timestamptz not null,
+  -- That of the queue, of the key or of the node, in this order.
+  account text collate "C" not null,
+  region text collate "C" not null,
+  -- `*` where the request named none, or was refused before it was read.
+  queue text collate "C" not null,
+  -- The user, `unknown key` or `no key`.
+  caller text collate "C" not null,
+  error text collate "C" not null,
+  number bigint not null,
+  constraint refusal_pkey primary key (account, region, queue, caller, error, minute)
+) with (fillfactor = 50);

@@ -121,7 +121,9 @@ def test_trouble_of_the_overview_has_the_words_and_the_place_of_its_alert(name: 
         r" (of|in|to) {{ \$labels.cluster }}", "", summary.removesuffix(": {{ $labels.session }}")
     )
     words = words.replace("{{ $labels.queue }}", "{queue}").replace("many times", "{reason} times")
-    words = re.sub(r"{{ \$labels.(relation|instance|name|table|session) }}", "{reason}", words)
+    words = re.sub(
+        r"{{ \$labels.(relation|instance|name|table|session|caller) }}", "{reason}", words
+    ).replace("{{ $labels.error }}", "{error}")
     words = words.replace("{{ $value | humanizeDuration }}", "{age}")
     words = words.replace("{{ $value | humanize1024 }}B", "{size}")
     words = re.sub(r"{{ \$value( \| humanize)? }}", "{messages}", words)

@@ -165,8 +165,9 @@ def test_queue_commands_do_what_they_say(url: str) -> None:
     names = json.loads(run("queue", "list", "--names", "--json", database_url=url))
     prefixed = run("queue", "list", "ord", database_url=url).splitlines()
     run("queue", "purge", "orders", "--yes", database_url=url)
-    run("queue", "delete", "orders", "--yes", database_url=url)
+    deleted = run("queue", "delete", "orders", "--yes", database_url=url)
 
+    assert "deleted queue orders: 0 messages" in deleted
     assert (shown["delay_seconds"], shown["history_mode"]) == (5, "metadata")
     assert (shown["body_schema"], shown["body_schema_mode"]) == (schema, "describe")
     assert names == {"names": ["orders", "other"]}

@@ -94,7 +94,16 @@ def test_message_is_handled_with_its_attributes_and_deleted(sqs: Any, app: App) 
     assert counts(sqs, "orders") == (0, 0)
 
 
-def test_outcomes_are_those_of_sql(sqs: Any, app: App) -> None:
+def moved(owner: Connection) -> list[tuple[Any, ...]]:
+    """Return what queues moved away and have from others."""
+    owner.execute("select skipmq.fold_counts(true)")
+    return owner.execute(
+        "select queue, dead_lettered, moved_in from skipmq.queue_statistics()"
+        " where queue in ('failed', 'orders') order by queue"
+    ).fetchall()
+
+
+def test_outcomes_are_those_of_sql(sqs: Any, app: App, owner: Connection) -> None:
     @app.consumer(ORDERS, concurrency=4, retry=Retry.backoff(600, most=600))
     def fail(order: dict[str, Any]) -> None:
         match order["item"]:
@@ -113,6 +122,8 @@ def test_outcomes_are_those_of_sql(sqs: Any, app: App) -> None:
     (letter,) = sqs.receive_message(QueueUrl=failed, MessageAttributeNames=["All"])["Messages"]
     assert json.loads(letter["Body"]) == {"item": "dead"}
     assert letter["MessageAttributes"]["FailureReason"]["StringValue"] == "no such item"
+    assert moved(owner) == [("failed", 0, 1), ("orders", 1, 0)]
+    sqs.start_message_move_task(SourceArn=f"arn:aws:sqs:us-east-1:{ACCOUNT}:failed")
 
 
 def test_body_that_does_not_decode_is_dead_lettered(sqs: Any, app: App) -> None:

@@ -243,8 +243,8 @@ def test_week_has_its_hours_and_says_where_data_begins(node: NodeProcess, busy: 
             "insert into skipmq.queue_period (start, queue_id, sent, received, deleted,"
             " dead_lettered, expired, messages)"
             " select date_bin('10 minutes', skipmq.clock(), 'epoch') - n * interval '10 minutes',"
-            " queue_id, 7, 0, 0, 0, 0, n from skipmq.queue,"
-            " generate_series(288, 293) n where name = %s",
+            " queue_id, 7, 0, 0, 0, 0, n from skipmq.queue, generate_series(288, 293) n"
+            " where name = %s",
             (busy,),
         )
 

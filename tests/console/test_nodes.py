@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from skipmq.console.pages.database import problem
 from support.browser import Browser
@@ -40,6 +41,19 @@ def test_consumer_with_a_key_is_named_by_it(signing: NodeProcess, keys: Keys) ->
 
     named = f'mailer <code class="faint">{key["key"]}</code>'
     eventually(lambda: named in visitor.get("queues/consumed-by-key/consumers").body)
+
+
+def test_user_who_is_refused_is_named_on_the_page(signing: NodeProcess, keys: Keys) -> None:
+    visitor = signed_in(signing, key := keys.create(ACCOUNT, "--name", "mailer"))
+    queue = client(signing.url, **key).create_queue(QueueName="refusing")["QueueUrl"]
+    other = keys.create(ACCOUNT, "--name", "warehouse", "--role", "producer")
+
+    def page() -> str:
+        with pytest.raises(ClientError):
+            client(signing.url, **other).receive_message(QueueUrl=queue)
+        return visitor.get("queues/refusing/consumers").body
+
+    eventually(lambda: "User warehouse is refused: AccessDenied, " in page())
 
 
 def test_key_without_the_right_sees_no_nodes(signing: NodeProcess, keys: Keys) -> None:

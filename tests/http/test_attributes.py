@@ -217,3 +217,17 @@ def test_attribute_of_ours_is_shown_only_when_named(
 
     assert attributes(sqs, queue, name) == {name: value}
     assert name not in attributes(sqs, queue, "All")
+
+
+def test_paused_queue_has_who_and_since_when(sqs: Any, queue: str) -> None:
+    names = ["PausedBy", "PausedTimestamp"]
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Paused": "true"})
+
+    found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+
+    assert found["PausedBy"] == "000000000000"
+    assert int(found["PausedTimestamp"]) > 1_700_000_000
+    with pytest.raises(sqs.exceptions.InvalidAttributeName):
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={"PausedBy": "anna"})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Paused": "false"})
+    assert "Attributes" not in sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)

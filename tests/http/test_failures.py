@@ -1,5 +1,6 @@
 """Why messages failed: left by HTTP, grouped by kind, shown in a timeline."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -65,3 +66,49 @@ def test_reason_after_the_delete_is_refused(
     answer = ask("FailMessage", status=400, **left)
 
     assert "InvalidParameterValue" in answer["__type"]
+
+
+@pytest.fixture
+def dead(sqs: Any, name: str, handle: tuple[str, str, str]) -> str:
+    """Give the URL of the dead-letter queue of the failing queue."""
+    fifo = ".fifo" * handle[0].endswith(".fifo")
+    attributes = {"FifoQueue": "true"} if fifo else {}
+    url = sqs.create_queue(QueueName=f"{name}-dead{fifo}", Attributes=attributes)["QueueUrl"]
+    (arn,) = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])[
+        "Attributes"
+    ].values()
+    policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 100})
+    sqs.set_queue_attributes(QueueUrl=handle[0], Attributes={"RedrivePolicy": policy})
+    return str(url)
+
+
+def test_received_message_is_dead_lettered_with_its_source_and_reason(
+    sqs: Any, ask: Ask, handle: tuple[str, str, str], dead: str
+) -> None:
+    queue, message, receipt = handle
+    left = {"QueueUrl": queue, "ReceiptHandle": receipt, "FailureReason": "KeyError: 'sku'"}
+
+    assert ask("DeadLetterMessage", **left) == {}
+
+    (letter,) = sqs.receive_message(
+        QueueUrl=dead, MessageAttributeNames=["All"], MessageSystemAttributeNames=["All"]
+    )["Messages"]
+    assert letter["MessageId"] == message
+    assert letter["MessageAttributes"]["FailureReason"]["StringValue"] == "KeyError: 'sku'"
+    source = letter["Attributes"]["DeadLetterQueueSourceArn"]
+    assert source.rpartition(":")[2] == queue.rpartition("/")[2]
+    for wrong in ({}, {"FailureReason": "\0"}, {"ReceiptHandle": "x"}):
+        ask("DeadLetterMessage", status=400, **(left | wrong))
+
+
+def test_message_of_a_queue_without_dead_letter_queue_stays(
+    ask: Ask, handle: tuple[str, str, str]
+) -> None:
+    queue, _, receipt = handle
+
+    answer = ask("DeadLetterMessage", status=400, QueueUrl=queue, ReceiptHandle=receipt)
+
+    assert "UnsupportedOperation" in answer["__type"]
+    assert "no dead-letter queue" in answer["message"]
+    (message,) = ask("PeekMessages", QueueUrl=queue)["Messages"]
+    assert message["State"] == "in-flight"

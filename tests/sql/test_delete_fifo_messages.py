@@ -65,7 +65,7 @@ def test_receipt_of_a_purged_message_is_no_error_before_the_janitor_comes_nor_af
 ) -> None:
     fifo.put("a:1")
     received = fifo.receive()
-    purged = number(fifo.connection, "select skipmq.purge_queue(%s)", fifo.id)
+    purged = number(fifo.connection, "select queue_id from skipmq.purge_queue(%s)", fifo.id)
 
     fifo.id = purged
 

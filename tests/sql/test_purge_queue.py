@@ -6,7 +6,7 @@ from support.sql import Queue, advance, number
 
 
 def purge(queue: Queue) -> None:
-    queue.id = number(queue.connection, "select skipmq.purge_queue(%s)", queue.id)
+    queue.id = number(queue.connection, "select queue_id from skipmq.purge_queue(%s)", queue.id)
 
 
 def test_purge_removes_waiting_delayed_and_in_flight_messages(orders: Queue) -> None:
@@ -55,3 +55,29 @@ def test_send_to_the_old_generation_raises_moved_and_stores_nothing(orders: Queu
         orders.send("lost?")
 
     assert caught.value.sqlstate == "SQ005"
+
+
+def test_past_of_the_queue_is_kept(orders: Queue) -> None:
+    owner = orders.connection
+    orders.send("a", "b", "c")
+    orders.delete(*orders.receive(1))
+    owner.execute("select skipmq.fold_counts()")
+    orders.send("d")
+    owner.execute("select skipmq.add_receives(%s, '{1}', '{0}')", ([orders.id],))
+
+    ((orders.id, number_of_messages),) = owner.execute(
+        "select * from skipmq.purge_queue(%s)", (orders.id,)
+    ).fetchall()
+    orders.send("e")
+    owner.execute("select skipmq.clear_retired()")
+    owner.execute("select skipmq.fold_counts()")
+
+    assert number_of_messages == 3
+    totals = "select messages, sent, received, deleted from skipmq.queue_statistics()"
+    assert owner.execute(f"{totals} where queue = 'orders'").fetchall() == [(1, 5, 1, 1)]
+    minutes = owner.execute(
+        "select sum(sent), sum(deleted), (array_agg(messages order by minute desc))[1]"
+        " from skipmq.queue_minutes(array[%s])",
+        (orders.id,),
+    ).fetchall()
+    assert minutes == [(5, 1, 1)]

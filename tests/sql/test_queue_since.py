@@ -9,7 +9,7 @@ def test_queue_is_since_it_was_created_again_not_since_its_purge(owner: Connecti
     first = Queue(owner)
     since = number(owner, SINCE)
     advance(owner, "1 hour")
-    purged = number(owner, "select skipmq.purge_queue(%s)", first.id)
+    purged = number(owner, "select queue_id from skipmq.purge_queue(%s)", first.id)
     assert number(owner, SINCE) == since
     owner.execute("select skipmq.delete_queue(%s)", (purged,))
     advance(owner, "2 hours")

@@ -122,15 +122,19 @@ def test_messages_about_to_expire_are_trouble_and_those_that_did_are_counted(
         Queue(owner, "source", RedrivePolicy=redrive_policy("orders"))
     owner.execute("update skipmq.queue set message_retention_period = 400")
     orders.send("a", "b")
+
+    def found() -> list[dict[str, Any]]:
+        return [each for each in troubles(owner) if each["trouble"] != "sent-dead"]
+
     advance(owner, "290 seconds")
-    assert troubles(owner) == []
+    assert found() == []
     advance(owner, "320 seconds")
 
-    (expiring,) = troubles(owner)
+    (expiring,) = found()
     advance(owner, "410 seconds")
     owner.execute("select skipmq.expire_messages()")
     orders.send("c")
-    (expired,) = troubles(owner)
+    (expired,) = found()
 
     assert (expiring["trouble"], expiring["queue"], expiring["messages"]) == (
         "expiring",

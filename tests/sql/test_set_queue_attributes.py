@@ -108,3 +108,19 @@ def test_node_sets_attributes_without_rights_on_the_table(node: Connection) -> N
 
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         node.execute("select * from skipmq.queue")
+
+
+def test_pause_is_kept_with_who_and_when(orders: Queue) -> None:
+    def paused(**attributes: str) -> tuple[object, ...] | None:
+        set_(orders, **attributes)
+        return orders.connection.execute(
+            "select paused, paused_by, paused_at > clock_timestamp() - interval '1 minute'"
+            " from skipmq.queue where queue_id = %s",
+            (orders.id,),
+        ).fetchone()
+
+    assert paused(Paused="true", PausedBy="anna") == (True, "anna", True)
+    assert paused(Paused="true", PausedBy="bob") == (True, "anna", True)
+    assert paused(DelaySeconds="0") == (True, "anna", True)
+    assert paused(Paused="false", PausedBy="bob") == (False, None, None)
+    assert paused(Paused="true") == (True, "postgres", True)

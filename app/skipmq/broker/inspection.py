@@ -20,7 +20,7 @@ from skipmq.database.statement import (
     Statement,
     columns,
 )
-from skipmq.protocol import limits
+from skipmq.protocol import errors, limits
 
 
 class Reference(NamedTuple):
@@ -142,6 +142,10 @@ _SEARCH = Search(
 _RECORD_FAILURE = Statement(
     "select skipmq.record_failure($1, $2, $3, $4, $5)", BIGINT, BIGINT, INTEGER, UUID, TEXT
 )
+_DEAD_LETTER = Statement(
+    "select skipmq.dead_letter_message($1, $2, $3, $4, $5, $6, $7)",
+    TEXT, BIGINT, INTEGER, UUID, TEXT, TEXT, TEXT, repeatable=False,
+)  # fmt: skip
 _FAILURES = Search(
     f"select {columns(MessageFailures)} from skipmq.message_failures($1, $2)",
     BIGINT, INTEGER,
@@ -268,6 +272,32 @@ async def record_failure(  # noqa: PLR0913, PLR0917 - the last are columns.
         _RECORD_FAILURE, parameters, deadline=deadline, tenant=queue.id
     )
     return bool(recorded)
+
+
+async def dead_letter(  # noqa: PLR0913, PLR0917 - the last are columns.
+    database: Database,
+    queue: Queue,
+    message: Reference,
+    receive_count: int,
+    reason: str,
+    deadline: float,
+) -> bool:
+    """Move a message to the dead-letter queue; return False if settled or received again.
+
+    Raises errors.UnsupportedOperation if there is none, and errors.OutcomeUnknown, since a retry
+    would not find the message.
+    """
+    name = queue.name
+    fences = (message.id, receive_count, message.message_id)
+    parameters = (name.name, *fences, reason, name.account, name.region)
+    try:
+        ((moved,),) = await database.rows(
+            _DEAD_LETTER, parameters, deadline=deadline, tenant=queue.id
+        )
+    except errors.QueueDoesNotExist:
+        # It may be in another partition.
+        raise errors.QueueMoved from None
+    return bool(moved)
 
 
 async def failures(database: Database, queue: Queue, deadline: float) -> list[MessageFailures]:

@@ -18,6 +18,7 @@ from skipmq.broker.messages.waiters import Listener, Notifier, Waiters
 from skipmq.broker.overview import Overviews
 from skipmq.broker.queues import Queue, Queues
 from skipmq.broker.receipt_keys import ReceiptKeys
+from skipmq.broker.refusals import Refusals
 from skipmq.config.settings import Settings
 from skipmq.database import monitor
 from skipmq.database.availability import NoObserver, Observer
@@ -74,6 +75,7 @@ class Node:
         self.activity = Activity(self.database)
         self.consumers = Consumers(self.database, self.process)
         self.overviews = Overviews(self.database, self.replication)
+        self.refusals = Refusals(self.database, self.observer, settings.account, settings.region)
         self.audit = Audit(self.database, writes=settings.audit_days > 0)
         self.receipt_keys = ReceiptKeys(self.database)
         self.waiters = Waiters(settings.max_waiting, tracing)
@@ -114,7 +116,7 @@ class Node:
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
             self.monitor, self.overviews, self.activity, self.consumers, self.audit,
-            self.receipt_keys, self._listener, self.notifier, *own, *others,
+            self.refusals, self.receipt_keys, self._listener, self.notifier, *own, *others,
         )  # fmt: skip
         self._tasks = [loop.create_task(part.run()) for part in parts]
 
@@ -133,7 +135,7 @@ class Node:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        noted = (self.audit, self.activity, self.consumers)
+        noted = (self.audit, self.activity, self.consumers, self.refusals)
         await asyncio.gather(*(each.close() for each in noted))
 
     async def close(self) -> None:

@@ -58,8 +58,10 @@ _REPLACE_POLICY = Statement(
 )
 _TAG = Statement("select from skipmq.tag_queue($1, $2)", BIGINT, JSONB)
 _UNTAG = Statement("select from skipmq.untag_queue($1, $2)", BIGINT, TEXTS)
-_DELETE = Statement("select from skipmq.delete_queue($1)", BIGINT, repeatable=False)
-_PURGE = Statement("select skipmq.purge_queue($1, $2)", BIGINT, INTERVAL, repeatable=False)
+_DELETE = Statement("select skipmq.delete_queue($1)", BIGINT, repeatable=False)
+_PURGE = Statement(
+    "select messages from skipmq.purge_queue($1, $2)", BIGINT, INTERVAL, repeatable=False
+)
 
 # Nodes notify each other of changes; those made in SQL, or whose notification is lost, show after
 # this time.
@@ -334,16 +336,22 @@ class Queues:
         """Remove tags by their keys."""
         await self._write(_UNTAG, (queue.id, keys), queue.name, deadline, queue.id)
 
-    async def delete(self, queue: Queue, deadline: float) -> None:
-        """Delete a queue; raise errors.QueueMoved if it was deleted or purged."""
-        await self._write(_DELETE, (queue.id,), queue.name, deadline, queue.id)
+    async def delete(self, queue: Queue, deadline: float) -> int:
+        """Delete a queue; return the number of its messages.
 
-    async def purge(self, queue: Queue, cooldown: float, deadline: float) -> None:
-        """Delete all messages of a queue.
+        Raises errors.QueueMoved if it was deleted or purged.
+        """
+        ((number,),) = await self._write(_DELETE, (queue.id,), queue.name, deadline, queue.id)
+        return int(number)
+
+    async def purge(self, queue: Queue, cooldown: float, deadline: float) -> int:
+        """Delete all messages of a queue; return their number.
 
         Raises errors.PurgeQueueInProgress within `cooldown` seconds of the last purge.
         """
-        await self._write(_PURGE, (queue.id, cooldown), queue.name, deadline, queue.id)
+        parameters = (queue.id, cooldown)
+        ((number,),) = await self._write(_PURGE, parameters, queue.name, deadline, queue.id)
+        return int(number)
 
 
 async def names(  # noqa: PLR0913, PLR0917 - each is a column.

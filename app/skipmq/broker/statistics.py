@@ -75,6 +75,9 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     # What is wrong, as in the overview; read for one account and region only.
     trouble: str | None = None
     paused: bool | None = None
+    # By whom, and for how many seconds.
+    paused_by: str | None = None
+    paused_for: int | float | None = msgspec.field(default=None, name="PausedSeconds")
     # Of the oldest messages, those that were received many times.
     repeated: int | None = None
     account: str | None = None

@@ -144,6 +144,23 @@ KINDS = {
         ("DeadLetters",),
         bound=0,
     ),
+    "sent-dead": Kind(
+        "warning",
+        "messages that clients sent to the dead-letter queue {queue} in a quarter of an hour:"
+        " {messages}",
+        "have consumers dead-letter messages by DeadLetterMessage, which keeps their source",
+        "the-dead-letter-queue-fills",
+        ("DeadLettersSent",),
+        bound=0,
+    ),
+    "refused": Kind(
+        "warning",
+        "{reason} is refused on {queue}: {error}, {messages} a minute",
+        "give the key the right, or stop the client",
+        "a-caller-is-refused",
+        ("CallerRefused",),
+        bound=1,
+    ),
     "receivers-idle": Kind(
         "warning",
         "receives from {queue} are empty although messages are visible",
@@ -167,6 +184,13 @@ KINDS = {
         "the-queue-grows",
         ("QueueBehind",),
         bound=600,
+    ),
+    "paused": Kind(
+        "warning",
+        "receives of {queue} are paused by {reason}",
+        "resume them when the cause is removed",
+        "the-queue-grows",
+        no_alert="an operator does it on purpose; skipmq_queue_paused has it",
     ),
     "task-failed": Kind(
         "warning",
@@ -312,6 +336,7 @@ def described(  # noqa: PLR0913 - what kinds are filled in with.
     seconds: float | None = None,
     messages: int | None = None,
     reason: str = "",
+    error: str = "",
     size: float = 0.0,
     lasts: bool = True,
 ) -> dict[str, Any]:
@@ -322,6 +347,7 @@ def described(  # noqa: PLR0913 - what kinds are filled in with.
         messages=f"{messages or 0:,}",
         age=duration(seconds or 0),
         reason=reason,
+        error=error,
         size=f"{size / _MEBIBYTE:,.0f} MiB",
     )
     known = {

@@ -26,7 +26,7 @@ from skipmq.database import router, schema
 from skipmq.database.partitions import Database
 from skipmq.database.retry import InsufficientPrivilege
 from skipmq.protocol import errors
-from skipmq.protocol.call import Call, Request
+from skipmq.protocol.call import Call, Request, Result
 from skipmq.protocol.codec import REQUESTS
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.limits import LIST_RESULTS
@@ -81,7 +81,7 @@ class LocalNode:
         except KeyboardInterrupt:
             self._record(call, errors.RequestCancelled())
             raise
-        self._record(call, None)
+        self._record(call, None, result)
         return result
 
     async def _perform(self, call: Call) -> dict[str, Any]:
@@ -122,10 +122,10 @@ class LocalNode:
         """Take message tasks a step further, since no node may be running."""
         self.run(upkeep.run(self.node.database.pool, MOVES))
 
-    def _record(self, call: Call, error: errors.SqsError | None) -> None:
+    def _record(self, call: Call, error: errors.SqsError | None, result: Result = None) -> None:
         """Record a change, or why there was none, in the audit log."""
         if self._user and EVERY[call.action].is_change:
-            self.node.audit.note(request_log.command_record(call, error))
+            self.node.audit.note(request_log.command_record(call, error, result))
             self.run(self.node.audit.flush())
 
     def close(self) -> None:

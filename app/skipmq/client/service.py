@@ -10,11 +10,9 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from skipmq.client.errors import ClientError
 from skipmq.client.http import Caller, RefusedError, UnavailableError
-from skipmq.client.message import Message, plain_attributes, typed_attributes
+from skipmq.client.message import Message, plain_attributes
 from skipmq.client.queue import Queue
 from skipmq.client.source import Settled, Wakened, pause
 
@@ -22,17 +20,15 @@ log = logging.getLogger(__package__)
 
 # The wait of a receive for a message; a worker that stops waits for it.
 _WAIT_SECONDS = 1
-_MAX_ENTRIES, _MAX_ATTRIBUTES = 10, 10
-_MAX_REASON = 1_000
+_MAX_ENTRIES, _MAX_REASON = 10, 1_000
+# The errors for a message that was settled or received again.
+_GONE = {"InvalidParameterValue", "ReceiptHandleIsInvalid"}
 # Concurrent calls: a receive that waits for each consumer, and the deletes meanwhile.
 _THREADS = 64
 
 
 class Service:
-    """Claims and settles by SQS's actions; each is safe to repeat, and is until it is answered.
-
-    A dead letter is sent to the dead-letter queue and then deleted: it may be in both.
-    """
+    """Claims and settles by actions; each is safe to repeat, and is until it is answered."""
 
     failure, max_deletes = UnavailableError, _MAX_ENTRIES
 
@@ -92,15 +88,17 @@ class Service:
         return await self.hide(queue, messages[::-1], 0)
 
     async def dead_letter(self, queue: Queue[Any], messages: Sequence[Message], reason: str) -> int:
-        """Send messages to the dead-letter queue, and delete them; raise ClientError if none."""
-        target = await self._dead_letter_url(queue)
+        """Move messages to the dead-letter queue; raise ClientError if there is none."""
         moved = 0
         for message in messages:
-            # Another's is left alone.
-            if not await self.hide(queue, [message], 60):
-                continue
-            await self._call("SendMessage", _dead_letter(message, target, reason), queue.region)
-            moved += sum(await self.delete(queue, [message]))
+            request = {"ReceiptHandle": message.receipt, "FailureReason": reason[:_MAX_REASON]}
+            try:
+                await self._at(queue, "SkipMQ.DeadLetterMessage", request)
+            except RefusedError as error:
+                if error.code not in _GONE:
+                    raise
+            else:
+                moved += 1
         return moved
 
     def transaction(self, end: Any) -> AbstractContextManager[Any]:
@@ -142,16 +140,6 @@ class Service:
             named = {each["Id"] for each in answer.get("Successful") or []}
             done += [entry["Id"] in named for entry in entries]
         return done
-
-    async def _dead_letter_url(self, queue: Queue[Any]) -> str:
-        request = {"AttributeNames": ["RedrivePolicy"]}
-        answer = await self._at(queue, "GetQueueAttributes", request)
-        policy = (answer.get("Attributes") or {}).get("RedrivePolicy")
-        if not policy:
-            raise ClientError("The queue has no dead-letter queue.")
-        arn = msgspec.json.decode(policy)["deadLetterTargetArn"]
-        *_, region, account, name = arn.split(":")
-        return await self._url(Queue(name, account=account, region=region))
 
     async def _at(self, queue: Queue[Any], action: str, request: dict[str, Any]) -> Any:
         url = await self._url(queue)
@@ -198,19 +186,3 @@ def _message(given: dict[str, Any]) -> Message:
         known.get("AWSTraceHeader"),
         count,
     )
-
-
-def _dead_letter(message: Message, url: str, reason: str) -> dict[str, Any]:
-    """Return the request that sends a message to a dead-letter queue."""
-    kept = dict(typed_attributes(message.attributes))
-    if len(kept) < _MAX_ATTRIBUTES or "FailureReason" in kept:
-        kept["FailureReason"] = {"DataType": "String", "StringValue": reason[:_MAX_REASON] or "-"}
-    request = {"QueueUrl": url, "MessageBody": message.text, "MessageAttributes": kept}
-    if message.trace_header is not None:
-        header = {"DataType": "String", "StringValue": message.trace_header}
-        request["MessageSystemAttributes"] = {"AWSTraceHeader": header}
-    if message.group is not None:
-        request["MessageGroupId"] = message.group
-    if url.endswith(".fifo"):
-        request["MessageDeduplicationId"] = message.id
-    return request

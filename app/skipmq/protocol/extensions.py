@@ -25,6 +25,11 @@ class CopyMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
 
+class DeadLetterMessage(QueueParameters, kw_only=True):
+    ReceiptHandle: str
+    FailureReason: str | None = None
+
+
 class DeletePickedMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
@@ -174,6 +179,7 @@ REQUESTS: dict[str, type[Parameters]] = {
     each.__name__: each
     for each in (
         CopyMessages,
+        DeadLetterMessage,
         DeletePickedMessages,
         DescribeDatabase,
         EndSession,

@@ -43,3 +43,8 @@ class Identity:
     is_operator: bool = field(default=False, compare=False)
     # Whether a URL reaches a queue of another region where that of the caller has none.
     is_of_any_region: bool = field(default=False, compare=False)
+
+    @property
+    def shown_name(self) -> str:
+        """The user's name, else the account."""
+        return self.user.partition(":user/")[2] or self.user or self.account

@@ -23,6 +23,7 @@ class Allowed(NamedTuple):
     choices: tuple[str, ...] = ()
     fifo: bool = False
     ours: bool = False
+    is_read_only: bool = False
 
 
 class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
@@ -60,6 +61,9 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     ] = "any"
     # Whether receives return no messages.
     paused: Annotated[bool, Allowed(ours=True)] = False
+    # By whom, and since when in seconds since 1970.
+    paused_by: Annotated[str, Allowed(is_read_only=True)] = ""
+    paused_timestamp: Annotated[int, Allowed(is_read_only=True)] = 0
     content_based_deduplication: Annotated[bool, Allowed(fifo=True)] = False
     deduplication_scope: Annotated[str, Allowed(choices=("queue", "messageGroup"), fifo=True)] = (
         "queue"
@@ -118,9 +122,10 @@ def _table() -> dict[str, Attribute]:
     for each in fields(QueueAttributes):
         hint: Any = hints[each.name]
         type_, allowed = get_args(hint) if get_origin(hint) is Annotated else (hint, Allowed())
-        table[each.encode_name] = Attribute(
-            each.encode_name, each.name, type_, _text(each.default), allowed
-        )
+        if not allowed.is_read_only:
+            table[each.encode_name] = Attribute(
+                each.encode_name, each.name, type_, _text(each.default), allowed
+            )
     return table
 
 
@@ -128,5 +133,7 @@ def _table() -> dict[str, Attribute]:
 ATTRIBUTES = _table()
 # Those beyond SQS, which are returned only where they are named.
 OURS = tuple(name for name, attribute in ATTRIBUTES.items() if attribute.allowed.ours)
+# Those of a paused queue, which are set by pausing it.
+PAUSED = ("PausedBy", "PausedTimestamp")
 # Those whose values are JSON.
 DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy", "BodySchema"})

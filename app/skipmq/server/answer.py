@@ -93,7 +93,7 @@ class Broker:
         self.node = node
         self.admission = Admission(node.settings.max_requests, node.observer)
         settings = node.settings
-        self._log = RequestLog(settings, node.audit, node.keys)
+        self._log = RequestLog(settings, node.audit, node.refusals, node.keys)
         self._browsers = None if settings.checks_signatures else Browsers(settings)
         self._checks_pages = self._browsers is not None if checks_pages is None else checks_pages
         self._proxies = Proxies(settings.proxies)

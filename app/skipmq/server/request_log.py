@@ -16,9 +16,10 @@ import msgspec
 from skipmq.actions.dispatch import EVERY, Authorised, Outcome, queue_name
 from skipmq.broker.audit_log import Audit
 from skipmq.broker.key_store import KeyStore
+from skipmq.broker.refusals import RefusalKey, Refusals
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors
-from skipmq.protocol.call import Call, Request, Response
+from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.protocol.identity import Identity
 from skipmq.telemetry.logs import log
 
@@ -63,8 +64,11 @@ _PARAMETER_BYTES = 16_384
 class RequestLog:
     """The log of requests; for one loop."""
 
-    def __init__(self, settings: Settings, audit: Audit, keys: KeyStore | None = None) -> None:
-        self._audit, self._keys = audit, keys
+    def __init__(
+        self, settings: Settings, audit: Audit, refusals: Refusals, keys: KeyStore | None = None
+    ) -> None:
+        self._audit, self._counters, self._keys = audit, refusals, keys
+        self._own = settings.account, settings.region
         self._sample = 1.0 if settings.log_level == "debug" else settings.log_sample
         self._refusals, self._errors = Limit("refusals"), Limit("errors")
         self._stored = Limit("refusals in the database", _STORED_PER_MINUTE, seconds=60)
@@ -78,6 +82,7 @@ class RequestLog:
                 log.info("request", **_record(request, outcome))
         elif isinstance(error, _REFUSALS):
             caller = self._caller(request, call)
+            self._count_refusal(call, caller, error)
             if self._refusals.allows(caller):
                 self._write_refusal(_record(request, outcome), caller)
         elif is_change:
@@ -101,6 +106,7 @@ class RequestLog:
         # Log only well-formed key ids; a malformed one may be a misplaced secret.
         claimed = {"claimed_access_key": key_id} if _KEY_ID.fullmatch(key_id) else {}
         caller = self._claimant(claimed)
+        self._count_refusal(None, caller, found)
         caller = caller._replace(kind=f"{caller.kind}, signing in")
         if self._refusals.allows(caller):
             self._write_refusal({"outcome": found.code, **record, **claimed}, caller)
@@ -108,6 +114,20 @@ class RequestLog:
     def _write(self, record: dict[str, Any]) -> None:
         log.info("audit", **record)
         self._audit.note(_columns(record))
+
+    def _count_refusal(self, call: Call | None, caller: "Caller", error: errors.SqsError) -> None:
+        queue = None if call is None else queue_name(call)
+        account, region = self._own
+        user, name = caller.kind, "*"
+        identity = None if call is None else call.identity
+        if caller.key_id and caller.kind != "key" and self._keys is not None:
+            identity = self._keys.identity(caller.key_id, region)
+        if identity is not None and identity.key_id is not None:
+            account, region = identity.account, identity.region
+            user = f"user {identity.shown_name}"
+        if queue is not None:
+            account, region, name = queue.account, queue.region, queue.name
+        self._counters.note(RefusalKey(account, region, name, user, error.code))
 
     def _write_refusal(self, record: dict[str, Any], caller: "Caller") -> None:
         log.warning("audit", **record)
@@ -174,19 +194,25 @@ def _record(request: Request, outcome: Outcome) -> dict[str, Any]:
         "milliseconds": round(outcome.seconds * 1000, 1),
         "request_bytes": len(request.body),
         **(_response_fields(response) if response is not None else {}),
-        **(_claimed_key(request) if call is None else _call_fields(call, outcome.authorised)),
+        **(
+            _claimed_key(request)
+            if call is None
+            else _call_fields(call, outcome.authorised, outcome.result)
+        ),
         **({"reason": error.message} if error is not None else {}),
     }
 
 
-def command_record(call: Call, error: errors.SqsError | None) -> dict[str, Any]:
+def command_record(
+    call: Call, error: errors.SqsError | None, result: Result = None
+) -> dict[str, Any]:
     """Return the record in the audit log of an action that a command has run."""
     record = {
         "outcome": error.code if error is not None else _DONE,
         "request_id": call.request.request_id,
         "client": call.request.client,
         "door": "command",
-        **_call_fields(call, None),
+        **_call_fields(call, None, result),
     }
     return _columns(record)
 
@@ -224,23 +250,30 @@ def _claimed_key(request: Request) -> dict[str, str]:
     return {"claimed_access_key": found[1]} if found else {}
 
 
-def _call_fields(call: Call, authorised: Authorised | None) -> dict[str, Any]:
+def _call_fields(
+    call: Call, authorised: Authorised | None, result: Result = None
+) -> dict[str, Any]:
     queue = queue_name(call, authorised)
     return {
         "action": call.action,
         "queue": None if queue is None else queue.arn,
         **_identity_fields(call.identity),
-        **({"parameters": _parameters(call)} if EVERY[call.action].is_change else {}),
+        **({"parameters": _parameters(call, result)} if EVERY[call.action].is_change else {}),
     }
 
 
-def _parameters(call: Call) -> Any:
-    """Return the parameters of a call, or their truncated JSON text if long."""
+def _parameters(call: Call, result: Result) -> Any:
+    """Return the parameters of a call, or their truncated JSON text if long.
+
+    A purge and a deletion also have how many messages they removed.
+    """
     parameters = {
         name: "***" if name in _MASKED else value
         for name, value in msgspec.to_builtins(call.parameters).items()
         if value is not None
     }
+    if isinstance(result, dict) and "Removed" in result:
+        parameters["Messages"] = result["Removed"]
     text = msgspec.json.encode(parameters)
     if len(text) <= _PARAMETER_BYTES:
         return parameters

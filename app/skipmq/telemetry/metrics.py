@@ -56,6 +56,11 @@ COUNTERS = {
     "request errors": Definition(
         "skipmq_request_errors", "Requests that returned an error, by its code", ("action", "code")
     ),
+    "refusals": Definition(
+        "skipmq_requests_denied",
+        "Requests refused for their caller's key or rights",
+        ("queue", "caller", "error"),
+    ),
     "request bytes": Definition(
         "skipmq_request_bytes", "Bytes of the bodies of requests", ("action",)
     ),

@@ -1,7 +1,7 @@
 -- Does: moves a received message of the named queue, standard or FIFO, to the queue's dead-letter queue, with p_reason as
 --   its attribute FailureReason; returns false when it was settled, was received again after the receive named by
 --   p_receive_count or, in a FIFO queue, is visible.
--- Called by: SQL users.
+-- Called by: SQL users; nodes, for DeadLetterMessage.
 -- Locks, in order: those of check_grant; queue row of the dead-letter queue (key share, so that it is neither
 --   purged nor deleted), group row, message row, and those of append_fifo.
 -- Raises: what check_grant raises; SQ001 when there is no such queue, SQ007 when it has no dead-letter queue; 55P03 when

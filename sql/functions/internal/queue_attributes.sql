@@ -23,6 +23,9 @@ as $$
     'BodySchemaMode', p_queue.body_schema_mode,
     'ReplicationMode', p_queue.replication_mode,
     'Paused', p_queue.paused::text)
+    || case when p_queue.paused then jsonb_build_object(
+      'PausedBy', p_queue.paused_by, 'PausedTimestamp', floor(extract(epoch from p_queue.paused_at))::bigint::text)
+    else '{}' end
     || case when p_queue.fifo then jsonb_build_object(
       'FifoQueue', 'true',
       'ContentBasedDeduplication', p_queue.content_based_deduplication::text,

@@ -4,7 +4,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), changes by time, sums by queue_id.
 -- Raises: nothing.
 -- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, queue_period_pkey,
---   queue_period_start, generation_pkey; the first
+--   queue_period_start, generation_pkey, queue_pkey; the first
 --   time message_visible, message_enqueued.
 -- Routed: to each partition; the results are added.
 --
@@ -58,13 +58,30 @@ begin
     where not exists (
       select from skipmq.generation g where g.queue_id = f.queue_id and g.cleared_at is not null)
     group by f.queue_id
+  ), totals as (
+    -- What is counted late for a purged generation belongs to its queue, whose totals continue.
+    select
+      t.queue_id, sum(t.messages) as messages, sum(a.bytes_sent) as bytes_sent, sum(a.sent) as sent,
+      sum(a.received) as received, sum(a.empty_receives) as empty_receives, sum(a.deleted) as deleted,
+      sum(a.expired) as expired, sum(a.dead_lettered) as dead_lettered, sum(a.redriven) as redriven,
+      sum(a.moved_in) as moved_in
+    from added a
+    cross join lateral (
+      select a.queue_id, a.messages
+      union all
+      select q.queue_id, 0
+      from skipmq.generation g
+      join skipmq.queue q on q.account = g.account and q.region = g.region and q.name = g.name
+      where g.queue_id = a.queue_id and g.retired_as = 'purged'
+    ) t
+    group by t.queue_id
   ), summed as (
     insert into skipmq.queue_count as c (
       queue_id, messages, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered, redriven, moved_in)
     select
       a.queue_id, a.messages, a.sent, a.bytes_sent, a.received, a.empty_receives, a.deleted, a.expired,
       a.dead_lettered, a.redriven, a.moved_in
-    from added a
+    from totals a
     order by a.queue_id
     on conflict (queue_id) do update set
       messages = c.messages + excluded.messages,
@@ -80,14 +97,15 @@ begin
     returning c.queue_id, c.messages
   ), noted as (
     insert into skipmq.queue_minute as m (
-      minute, queue_id, sent, received, deleted, dead_lettered, expired, empty_receives, messages)
+      minute, queue_id, sent, moved_in, received, deleted, dead_lettered, expired, empty_receives, messages)
     select
-      date_trunc('minute', v_now), a.queue_id, a.sent + a.moved_in, a.received, a.deleted, a.dead_lettered, a.expired,
-      a.empty_receives, s.messages
+      date_trunc('minute', v_now), a.queue_id, a.sent + a.moved_in, a.moved_in, a.received, a.deleted, a.dead_lettered,
+      a.expired, a.empty_receives, s.messages
     from added a join summed s on s.queue_id = a.queue_id
     order by a.queue_id
     on conflict (queue_id, minute) do update set
       sent = m.sent + excluded.sent,
+      moved_in = m.moved_in + excluded.moved_in,
       received = m.received + excluded.received,
       deleted = m.deleted + excluded.deleted,
       dead_lettered = m.dead_lettered + excluded.dead_lettered,

@@ -1,6 +1,7 @@
 -- Does: returns the dead-letter queues of an account and region, each with its number of messages, the age of the oldest
 --   in seconds, the messages that arrived in the last p_minutes minutes (sent or moved there), and the first p_sources
---   source queues, with the messages that each moved to a dead-letter queue in that time. First those that do not exist
+--   source queues, with the messages that each moved to a dead-letter queue in that time; those that clients sent there
+--   count for an only source. First those that do not exist
 --   (queue_id is null), then those with the most messages, up to p_limit after p_offset. One further row, whose name is
 --   null, has the sums of all other matches.
 -- Called by: the ListDeadLetterQueues action.
@@ -53,11 +54,13 @@ begin
     select
       g.name, g.queue_id, 1::bigint, g.fifo, g.policy, g.next_name, g.messages,
       case when g.messages > 0 then skipmq.try_oldest_message(g.queue_id, g.fifo) end,
-      (select coalesce(sum(m.sent), 0)::bigint
-       from skipmq.queue_minute m
-       where m.queue_id = g.queue_id and m.minute > v_from),
-      g.sources, s.sources
+      a.arrived, g.sources, s.sources
     from given g
+    cross join lateral (
+      select coalesce(sum(m.sent), 0)::bigint as arrived, coalesce(sum(m.sent - m.moved_in), 0) as sent
+      from skipmq.queue_minute m
+      where m.queue_id = g.queue_id and m.minute > v_from
+    ) a
     cross join lateral (
       select
         jsonb_agg(jsonb_build_object(
@@ -66,7 +69,8 @@ begin
           'moved', (
             select coalesce(sum(m.dead_lettered), 0)
             from skipmq.queue_minute m
-            where m.queue_id = s.queue_id and m.minute > v_from)) order by s.name) as sources
+            where m.queue_id = s.queue_id and m.minute > v_from)
+          + case when g.sources = 1 then a.sent else 0 end) order by s.name) as sources
       from (
         select s.name, s.max_receive_count, s.policy, s.queue_id
         from skipmq.queue s

@@ -1,11 +1,11 @@
--- Does: deletes a queue immediately; the janitor settles its messages.
+-- Does: deletes a queue immediately; the janitor settles its messages, whose number it returns.
 -- Called by: the DeleteQueue action; SQL users.
 -- Locks, in order: advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
 --   generation row.
 -- Raises: SQ005 when the generation does not exist.
--- Relies on index: queue_id, generation_pkey.
+-- Relies on index: queue_id, generation_pkey, and those of count_all.
 -- Routed: to the partition of p_queue_id.
-create function skipmq.delete_queue(p_queue_id bigint) returns void
+create function skipmq.delete_queue(p_queue_id bigint) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
@@ -20,4 +20,5 @@ begin
   update skipmq.generation g
   set retired_at = skipmq.clock(), retired_as = 'deleted', history_mode = v_mode
   where g.queue_id = p_queue_id;
+  return greatest(skipmq.count_all(p_queue_id), 0);
 end $$;

@@ -1,21 +1,23 @@
 -- Does: empties a queue immediately, including in-flight messages and deduplication ids, by giving its name a new
---   generation.
+--   generation; returns that and the number of messages. The totals of the queue continue.
 -- Called by: the PurgeQueue action; SQL users.
--- Locks, in order: advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
+-- Locks, in order: row of the job fold_counts (waits: totals are then complete), advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
 --   generation row.
 -- Raises: SQ005 when the generation does not exist, SQ004 within p_cooldown of the last purge.
--- Relies on index: queue_id, generation_pkey.
+-- Relies on index: queue_id, generation_pkey, queue_count_pkey, and those of count_all.
 -- Routed: to the partition of p_queue_id.
 create function skipmq.purge_queue(p_queue_id bigint, p_cooldown interval default '60 seconds')
-returns bigint
+returns table (queue_id bigint, messages bigint)
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
+#variable_conflict use_column
 declare
   v_now timestamptz := skipmq.clock();
   v_queue skipmq.queue;
   v_id bigint;
 begin
+  perform skipmq.hold_job('fold_counts', p_waits => true);
   perform pg_advisory_xact_lock(hashtext('skipmq.queue'), (p_queue_id & 1023)::integer);
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
@@ -33,5 +35,12 @@ begin
   where g.queue_id = p_queue_id;
   insert into skipmq.generation (queue_id, account, region, name, history_mode, created_at)
   values (v_id, v_queue.account, v_queue.region, v_queue.name, v_queue.history_mode, v_now);
-  return v_id;
+  insert into skipmq.queue_count (
+    queue_id, messages, sent, bytes_sent, received, empty_receives, deleted, expired, dead_lettered, redriven, moved_in)
+  select
+    v_id, 0, c.sent, c.bytes_sent, c.received, c.empty_receives, c.deleted, c.expired, c.dead_lettered, c.redriven,
+    c.moved_in
+  from skipmq.queue_count c
+  where c.queue_id = p_queue_id;
+  return query select v_id, greatest(skipmq.count_all(p_queue_id), 0);
 end $$;

@@ -1,9 +1,9 @@
 -- Does: returns the consumers of a queue that received, deleted or waited in the last ten minutes, the most recent first,
---   each caller and address once, with the processes that served it and the seconds since its first and last receive.
+--   also before a purge, each caller and address once, with the processes that served it and the seconds since its first and last receive.
 -- Called by: the ListConsumers action.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: consumer_pkey.
+-- Relies on index: consumer_pkey, and those of generations.
 -- Routed: to the partition of p_queue_id.
 create function skipmq.queue_consumers(p_queue_id bigint, p_limit integer default 200)
 returns table (
@@ -23,7 +23,7 @@ as $$
     coalesce(sum(c.waiting) filter (where c.seen_at > n.at - interval '20 seconds'), 0)::integer
   from skipmq.consumer c
   cross join n
-  where c.queue_id = p_queue_id and c.seen_at > n.at - interval '10 minutes'
+  where c.queue_id in (select g.queue_id from skipmq.generations(p_queue_id) g) and c.seen_at > n.at - interval '10 minutes'
   group by n.at, c.caller, c.address, c.application
   order by max(c.last_receive_at) desc nulls last, c.caller, c.address
   limit p_limit;

@@ -24,7 +24,8 @@ create function skipmq.queue_statistics(
   in_flight bigint, delayed bigint, oldest float8, expires_in float8, sent bigint, bytes_sent bigint, received bigint,
   empty_receives bigint, deleted bigint, expired bigint, dead_lettered bigint, redriven bigint, moved_in bigint,
   send_rate float8, receive_rate float8, delete_rate float8,
-  fifo boolean, policy text, dead_letters boolean, trouble text, paused boolean, repeated bigint, sort float8
+  fifo boolean, policy text, dead_letters boolean, trouble text, paused boolean,
+  paused_by text, paused_for float8, repeated bigint, sort float8
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -59,8 +60,8 @@ begin
     group by t.queue
   ), matching as materialized (
     select
-      q.account, q.region, q.name, q.queue_id, q.fifo, q.policy, q.paused, q.message_retention_period as retention,
-      coalesce(greatest(c.messages, 0), 0) as messages,
+      q.account, q.region, q.name, q.queue_id, q.fifo, q.policy, q.message_retention_period as retention, q.paused,
+      q.paused_by, q.paused_at, coalesce(greatest(c.messages, 0), 0) as messages,
       coalesce(c.sent, 0) as sent, coalesce(c.bytes_sent, 0) as bytes_sent, coalesce(c.received, 0) as received,
       coalesce(c.empty_receives, 0) as empty_receives, coalesce(c.deleted, 0) as deleted,
       coalesce(c.expired, 0) as expired, coalesce(c.dead_lettered, 0) as dead_lettered,
@@ -118,7 +119,8 @@ begin
       g.account, g.region, g.name, g.queue_id, 1::bigint, g.messages, n.visible, n.in_flight, n.delayed,
       o.oldest, case when o.oldest is not null then greatest(g.retention - o.oldest, 0) end,
       g.sent, g.bytes_sent, g.received, g.empty_receives, g.deleted, g.expired, g.dead_lettered, g.redriven, g.moved_in,
-      g.send_rate, g.receive_rate, g.delete_rate, g.fifo, g.policy, g.dead_letters, g.trouble, g.paused,
+      g.send_rate, g.receive_rate, g.delete_rate, g.fifo, g.policy, g.dead_letters, g.trouble, g.paused, g.paused_by,
+      extract(epoch from v_now - g.paused_at)::float8,
       case when o.oldest > 600 then (select p.messages from skipmq.repeated_messages(g.queue_id, g.fifo) p) end, g.sort
     from given g
     cross join lateral skipmq.try_count_messages(g.queue_id, g.messages) n
@@ -137,7 +139,7 @@ begin
     coalesce(sum(m.expired), 0)::bigint, coalesce(sum(m.dead_lettered), 0)::bigint,
     coalesce(sum(m.redriven), 0)::bigint, coalesce(sum(m.moved_in), 0)::bigint,
     coalesce(sum(m.send_rate), 0), coalesce(sum(m.receive_rate), 0), coalesce(sum(m.delete_rate), 0),
-    null, null, null, null, null, null, null
+    null, null, null, null, null, null, null, null, null
   from matching m
   where not exists (select from given g where g.queue_id = m.queue_id);
 end $$;

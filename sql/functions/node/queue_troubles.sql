@@ -3,12 +3,12 @@
 --   receivers-idle, repeated, behind) with the age of its oldest message; expiring with the time until the oldest message
 --   expires, a quarter of the retention period and a day before; dead-lettered and expired with their number in 15 minutes,
 --   the usual number of the former, and, of the 20 with most, the time since the first after an hour without, and new kinds
---   of failure (new-failure); task-failed with its age.
+--   of failure (new-failure); those of queue_notices.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey, queue_dead_letter, queue_count_pkey, queue_minute_minute, queue_period_start, and those of
---   oldest_message, count_messages, repeated_messages and new_failures.
+--   oldest_message, count_messages, repeated_messages, new_failures and queue_notices.
 -- Routed: to all partitions; the rows are merged, order by rank, messages / greatest(usual, 1) desc nulls last,
 --   seconds desc nulls last, messages desc, queue limit p_limit.
 --
@@ -134,14 +134,8 @@ begin
       select sum(p.dead_lettered)::float8 / 672 as usual from skipmq.queue_period p where p.queue_id = m.queue_id
     ) u
     union all
-    select 7, 'task-failed', q.account, q.region, q.name, q.policy, extract(epoch from v_now - t.started_at)::float8,
-      t.to_move - t.moved, null, t.failure_reason, null
-    from (
-      select distinct on (t.source_arn) t.* from skipmq.move_task t order by t.source_arn, t.started_at desc
-    ) t
-    join matching q on q.account = split_part(t.source_arn, ':', 5) and q.region = split_part(t.source_arn, ':', 4)
-      and q.name = split_part(t.source_arn, ':', 6)
-    where t.status = 'FAILED' and t.started_at > v_now - interval '1 day'
+    select n.rank, n.trouble, n.account, n.region, n.queue, n.policy, n.seconds, n.messages, null, n.reason, null
+    from skipmq.queue_notices(p_account, p_region, p_queue, v_now) n
   )
   select t.rank, t.trouble, t.account, t.region, t.queue, t.policy, t.seconds, t.messages, t.dead_letter_queue, t.reason, t.usual
   from troubles t

@@ -1,4 +1,5 @@
--- Does: sets the attributes in p_attributes (SQS names, text values); others stay unchanged.
+-- Does: sets the attributes in p_attributes (SQS names, text values); others stay unchanged. PausedBy, with Paused, is who
+--   pauses the queue, by default the role.
 -- Called by: create_queue, the SetQueueAttributes action; SQL users.
 -- Locks, in order: queue row of the dead-letter queue (key share), queue row, group rows.
 -- Raises: SQ005 when the generation does not exist, SQ006 for an unknown attribute, SQ008 when the dead-letter queue does
@@ -21,7 +22,7 @@ begin
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
-    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused', 'BodySchema', 'BodySchemaMode')
+    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode')
     and not (v_queue.fifo and a.key in (
       'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
@@ -69,6 +70,10 @@ begin
     body_schema_mode = coalesce(p_attributes ->> 'BodySchemaMode', q.body_schema_mode),
     replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
     paused = coalesce((p_attributes ->> 'Paused')::boolean, q.paused),
+    paused_at = case (p_attributes ->> 'Paused')::boolean
+      when true then coalesce(q.paused_at, skipmq.clock()) when false then null else q.paused_at end,
+    paused_by = case (p_attributes ->> 'Paused')::boolean
+      when true then coalesce(q.paused_by, p_attributes ->> 'PausedBy', session_user) when false then null else q.paused_by end,
     content_based_deduplication = coalesce(
       (p_attributes ->> 'ContentBasedDeduplication')::boolean, q.content_based_deduplication),
     deduplication_scope = coalesce(p_attributes ->> 'DeduplicationScope', q.deduplication_scope),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from skipmq.broker import workers
+from skipmq.broker import refusals, workers
 from skipmq.broker.consumers import ConsumerRow
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -13,7 +13,13 @@ from skipmq.protocol.call import Call
 async def list_consumers(
     node: Node, call: Call[extensions.ListConsumers], queue: Queue
 ) -> dict[str, Any]:
-    """List the callers that received from a queue, deleted or waited in the last ten minutes."""
+    """List the callers that received from a queue, deleted or waited in the last ten minutes.
+
+    Those that were refused on it are listed apart.
+    """
+    refused = await refusals.recent(
+        node.database, queue.name.account, queue.name.region, queue.name.name, call.deadline
+    )
     rows = await node.consumers.queue(queue.id, call.deadline)
     return {
         "Consumers": [
@@ -26,6 +32,15 @@ async def list_consumers(
             for row in rows
         ],
         "WaitingReceivers": sum(row.waiting for row in rows),
+        "Refused": [
+            {
+                "Caller": each.caller,
+                "Error": each.error,
+                "PerMinute": each.per_minute,
+                "SinceSeconds": int(each.seconds),
+            }
+            for each in refused
+        ],
     }
 
 

@@ -26,16 +26,8 @@ async def fail_message(
             "FailureReason must have a character other than spaces, and no NUL."
         )
     checks.visibility_timeout(parameters.VisibilityTimeout)
-    seal = receipts.seal(node.receipt_keys.accepted, queue.name.arn)
-    receipt = seal.decode(parameters.ReceiptHandle)
-    if not await inspection.record_failure(
-        node.database,
-        queue,
-        Reference(receipt.message, receipt.message_id),
-        receipt.receive_count,
-        reason,
-        call.deadline,
-    ):
+    received = _received(node, queue, parameters.ReceiptHandle)
+    if not await inspection.record_failure(node.database, queue, *received, reason, call.deadline):
         raise messages.gone(parameters.ReceiptHandle)
     if parameters.VisibilityTimeout is not None:
         change = requests.ChangeMessageVisibility(
@@ -47,6 +39,25 @@ async def fail_message(
         if failure is not None:
             raise failure
     return {}
+
+
+async def dead_letter_message(
+    node: Node, call: Call[extensions.DeadLetterMessage], queue: Queue
+) -> dict[str, Any]:
+    """Move a received message to the dead-letter queue, with why its work failed."""
+    handle, reason = call.parameters.ReceiptHandle, call.parameters.FailureReason or ""
+    if "\0" in reason:
+        raise errors.InvalidParameterValueException("FailureReason must have no NUL.")
+    received = _received(node, queue, handle)
+    if not await inspection.dead_letter(node.database, queue, *received, reason, call.deadline):
+        raise messages.gone(handle)
+    return {}
+
+
+def _received(node: Node, queue: Queue, handle: str) -> tuple[Reference, int]:
+    """Return the message of a receipt handle, and the number of its receive."""
+    receipt = receipts.seal(node.receipt_keys.accepted, queue.name.arn).decode(handle)
+    return Reference(receipt.message, receipt.message_id), receipt.receive_count
 
 
 async def list_message_failures(

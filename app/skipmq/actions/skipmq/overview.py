@@ -91,6 +91,7 @@ def _shown(
         deleted_per_minute=round(row.deleted_per_minute or 0),
         oldest=None if row.oldest is None else int(row.oldest),
         expires_in=None if row.expires_in is None else int(row.expires_in),
+        paused_for=None if row.paused_for is None else int(row.paused_for),
         minutes=minutes,
         account=None,
         region=None,

@@ -27,6 +27,9 @@ EXTENSIONS: Mapping[str, Action] = {
     "CopyMessages": on_queue(
         inspection.copy_messages, "PeekMessages", needs=access.destination_needs, is_change=True
     ),
+    "DeadLetterMessage": on_queue(
+        failures.dead_letter_message, "ChangeMessageVisibility", "DeleteMessage"
+    ),
     "DeletePickedMessages": on_queue(
         inspection.delete_picked_messages, "ReceiveMessage", "DeleteMessage", is_change=True
     ),

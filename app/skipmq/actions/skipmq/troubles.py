@@ -1,6 +1,6 @@
 """Beyond SQS: an overview of the broker, with what needs attention, for people on call."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import monotonic, time  # noqa: TID251 - certificates expire by the system clock.
 from typing import Any, TypeVar
@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from skipmq.actions import access, checks
 from skipmq.actions.skipmq import server_troubles
 from skipmq.actions.skipmq.database import describe_database
-from skipmq.broker import statistics, troubles, workers
+from skipmq.broker import refusals, statistics, troubles, workers
 from skipmq.broker.node import Node
+from skipmq.broker.refusals import Refusal
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, described
 from skipmq.broker.troubles import QueueTrouble
 from skipmq.broker.workers import Worker
@@ -22,6 +23,8 @@ T = TypeVar("T")
 _READ, _SHOWN = 100, 20
 # The longest wait in seconds for one part: the others are shown without it.
 _TIMEOUT = 5.0
+# These have a reason of their own.
+_ALONE = {"task-failed", "new-failure", "paused", "refused", "sent-dead"}
 # From this number on troubles of a kind in one place are one.
 _FOLDED = 3
 
@@ -68,6 +71,9 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         totals = await _known(counting, not unknown, "totals", unknown)
         answer |= {"Totals": totals} if totals is not None else {}
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
+    if account and region and access.allows(node, call, "ListAuditRecords", every, ""):
+        denied = partial(refusals.recent, node.database, account, region, queue, deadline)
+        found += _refused(await _known(denied, is_serving, "refusals", unknown) or [])
     found.sort(key=lambda each: each["Severity"] != "critical")
     shown = folded(found) if call.parameters.Folded else found
     for each in shown:
@@ -105,6 +111,22 @@ async def _known(
 def _may_read(node: Node, call: Call[Any], row: QueueTrouble) -> bool:
     name = QueueName(row.account, row.region, row.queue)
     return access.allows(node, call, "GetQueueAttributes", name, row.policy or "")
+
+
+def _refused(rows: Sequence[Refusal]) -> list[dict[str, Any]]:
+    """Return the callers that are refused, once a minute or more."""
+    return [
+        described(
+            "refused",
+            queue=each.queue,
+            seconds=each.seconds,
+            messages=each.per_minute,
+            reason=each.caller,
+            error=each.error,
+        )
+        for each in rows
+        if each.number >= refusals.MINUTES
+    ]
 
 
 def _nodes(heard: list[Worker]) -> dict[str, int]:
@@ -162,6 +184,8 @@ def _shown(row: QueueTrouble) -> dict[str, Any]:
         shown["DeadLetterQueue"] = row.dead_letter_queue
     if row.usual is not None:
         shown["Usual"] = round(row.usual, 2)
+    if row.trouble == "sent-dead" and row.reason is not None:
+        shown["SourceQueue"] = row.reason
     return shown
 
 
@@ -182,7 +206,7 @@ def folded(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _is_alone(trouble: dict[str, Any]) -> bool:
-    if "QueueName" not in trouble or trouble["Trouble"] in ("task-failed", "new-failure"):
+    if "QueueName" not in trouble or trouble["Trouble"] in _ALONE:
         return True
     usual = trouble.get("Usual")
     return usual is not None and trouble["Messages"] > _UNUSUAL * max(usual, 1)

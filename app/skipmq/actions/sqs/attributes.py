@@ -15,7 +15,7 @@ from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, body_schemas, errors, limits, requests
 from skipmq.protocol.call import Call
-from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS
+from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS, PAUSED
 
 
 def _policy(value: str) -> str | None:
@@ -69,7 +69,7 @@ _REUSE = "KmsDataKeyReusePeriodSeconds"
 _HIDDEN_BY_DEFAULT = {*_SPECIAL, _REUSE}
 _FIXED = {"FifoQueue", "QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
-_ALL = set(ATTRIBUTES) | set(_COUNTED) | _FIXED
+_ALL = {*ATTRIBUTES, *_COUNTED, *_FIXED, *PAUSED}
 
 
 async def get_queue_attributes(
@@ -80,7 +80,7 @@ async def get_queue_attributes(
     for each in names:
         if each != "All" and each not in _ALL:
             raise checks.unknown_attribute(each)
-    selected = _ALL.difference(OURS) | set(names) if "All" in names else set(names)
+    selected = _ALL.difference(OURS, PAUSED) | set(names) if "All" in names else set(names)
     shown = _shown(queue)
     if selected & set(_COUNTED):
         counts = await statistics.count(node.database, queue.id, call.deadline)
@@ -96,6 +96,8 @@ async def set_queue_attributes(
     changes: Mapping[str, str] = stored(call.parameters.Attributes, fifo=queue.fifo)
     await check_replication(node, changes, call.deadline)
     changes = await regions.with_own_arns(node, call, changes)
+    if "Paused" in changes:
+        changes = {**changes, "PausedBy": call.identity.shown_name}
     await node.queues.set_attributes(queue, changes, call.deadline)
 
 
@@ -177,6 +179,9 @@ def _shown(queue: Queue) -> dict[str, str]:
         shown[_REUSE] = texts[_REUSE]
     if queue.fifo:
         shown["FifoQueue"] = "true"
+    if queue.attributes.paused:
+        shown["PausedBy"] = queue.attributes.paused_by
+        shown["PausedTimestamp"] = str(queue.attributes.paused_timestamp)
     return shown | {
         "QueueArn": queue.name.arn,
         "CreatedTimestamp": str(queue.created_at),

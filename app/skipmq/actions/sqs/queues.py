@@ -51,11 +51,14 @@ async def list_queues(node: Node, call: Call[requests.ListQueues]) -> answers.Li
     return answers.ListQueuesResult(QueueUrls=urls or None, NextToken=token)
 
 
-async def delete_queue(node: Node, call: Call[requests.DeleteQueue], queue: Queue) -> None:
-    """Delete a queue and all its messages."""
-    await node.queues.delete(queue, call.deadline)
+async def delete_queue(
+    node: Node, call: Call[requests.DeleteQueue], queue: Queue
+) -> dict[str, int]:
+    """Delete a queue and its messages; return their number, which is not in the answer of SQS."""
+    return {"Removed": await node.queues.delete(queue, call.deadline)}
 
 
-async def purge_queue(node: Node, call: Call[requests.PurgeQueue], queue: Queue) -> None:
-    """Delete all messages of a queue, including those in flight."""
-    await node.queues.purge(queue, node.settings.purge_cooldown, call.deadline)
+async def purge_queue(node: Node, call: Call[requests.PurgeQueue], queue: Queue) -> dict[str, int]:
+    """Delete all messages of a queue, including those in flight, and return as delete_queue."""
+    cooldown = node.settings.purge_cooldown
+    return {"Removed": await node.queues.purge(queue, cooldown, call.deadline)}

@@ -14,7 +14,7 @@ from skipmq.cli.queue.stats import count, duration, statistics
 from skipmq.cli.source import Source, act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits, names
-from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, Attribute
+from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED, Attribute
 
 _FIFO_QUEUE = "FifoQueue"
 _CHECKED_BY_NODE = DOCUMENTS | {"KmsMasterKeyId"}
@@ -107,7 +107,7 @@ def queue_show(name: str) -> tuple[Any, Any]:
     attributes = act(
         "GetQueueAttributes",
         QueueUrl=name,
-        AttributeNames=["All", *OURS],
+        AttributeNames=["All", *OURS, *PAUSED],
     )["Attributes"]
     shown = Table("attribute", "value", box=None, pad_edge=False)
     for key, value in attributes.items():
@@ -190,8 +190,8 @@ def queue_purge(name: str, *, yes: bool) -> tuple[Any, Any]:
     with open_source() as node:
         if not yes:
             ask(f"Delete all messages of {described(node, name)}?")
-        node.act("PurgeQueue", QueueUrl=name)
-    return {"purged": name}, f"purged queue {name}"
+        removed = node.act("PurgeQueue", QueueUrl=name).get("Removed")
+    return {"purged": name, "messages": removed}, f"purged queue {name}{_messages(removed)}"
 
 
 @click.command("delete")
@@ -203,8 +203,15 @@ def queue_delete(name: str, *, yes: bool) -> tuple[Any, Any]:
     with open_source() as node:
         if not yes:
             ask(f"Delete the queue {described(node, name)} and all its messages?")
-        node.act("DeleteQueue", QueueUrl=name)
-    return {"deleted": name}, f"deleted queue {name}"
+        removed = node.act("DeleteQueue", QueueUrl=name).get("Removed")
+    return {"deleted": name, "messages": removed}, f"deleted queue {name}{_messages(removed)}"
+
+
+def _messages(number: int | None) -> str:
+    """Return how many messages went; nothing by SQS's answer, which does not have it."""
+    if number is None:
+        return ""
+    return f": {number:,} message{'' if number == 1 else 's'}"
 
 
 def _check(attributes: Mapping[str, str], *, is_fifo: bool) -> None:

@@ -153,7 +153,8 @@ def _cells(each: QueueStatistics) -> list[str]:
 def _name(each: QueueStatistics, own: tuple[str, str]) -> str:
     """Return the name of a queue, with its account and region if they are others than `own`."""
     is_own = each.account is None or (each.account, each.region) == own
-    return f"{each.queue}" if is_own else f"{each.queue} ({each.account}, {each.region})"
+    place = "" if is_own else f" ({each.account}, {each.region})"
+    return f"{each.queue}{place}{' (paused)' if each.paused else ''}"
 
 
 order_option = click.option(
@@ -255,6 +256,7 @@ def _sparkline(numbers: Sequence[int]) -> str:
 _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "oldest": duration,
     "expires_in": duration,
+    "paused_for": duration,
     "send_rate": rate,
     "receive_rate": rate,
     "delete_rate": rate,

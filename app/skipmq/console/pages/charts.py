@@ -129,8 +129,10 @@ def _events(arn: str, clock: int, times: range) -> list[dict[str, Any]]:
 
 
 def _attributes(record: dict[str, Any]) -> str:
-    """Return the attributes that a record has set, or nothing."""
+    """Return the attributes that a record has set, the number of messages purged, or nothing."""
     parameters = json.loads(record.get("Parameters") or "{}")
+    if record["Action"] == "PurgeQueue" and "Messages" in parameters:
+        return f"{parameters['Messages']:,} messages"
     attributes = parameters.get("Attributes") if record["Action"] == "SetQueueAttributes" else None
     pairs = (f"{name}={errors.shown(value)}" for name, value in (attributes or {}).items())
     return ", ".join(pairs)

@@ -4,7 +4,7 @@ from typing import Any
 
 from skipmq.console.visit import current
 from skipmq.protocol import errors
-from skipmq.protocol.queue_attributes import OURS
+from skipmq.protocol.queue_attributes import OURS, PAUSED
 
 _ACTIONS = (
     "DeleteQueue",
@@ -33,7 +33,7 @@ def build(name: str, tab: str) -> dict[str, Any]:
     errors.AccessDenied without any right on the queue.
     """
     result, error = current().read(
-        "GetQueueAttributes", QueueUrl=name, AttributeNames=["All", *OURS]
+        "GetQueueAttributes", QueueUrl=name, AttributeNames=["All", *OURS, *PAUSED]
     )
     try:
         rights = current().rights(name, *_ACTIONS)

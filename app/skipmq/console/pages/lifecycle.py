@@ -57,22 +57,22 @@ def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> 
 def _purge(name: str) -> ResponseReturnValue:
     try:
         _check_typed(name)
-        current().act("PurgeQueue", QueueUrl=name)
+        number = current().act("PurgeQueue", QueueUrl=name)["Removed"]
     except errors.SqsError as error:
         return _page(name, "purge", error)
-    site.notice("Deleted all messages of the queue.")
+    site.notice(f"Deleted all messages of the queue: {number:,}.")
     return site.see("messages", name=name)
 
 
 def _delete(name: str) -> ResponseReturnValue:
     try:
         _check_typed(name)
-        current().act("DeleteQueue", QueueUrl=name)
+        number = current().act("DeleteQueue", QueueUrl=name)["Removed"]
     except errors.QueueDoesNotExist:
         raise
     except errors.SqsError as error:
         return _page(name, "delete", error)
-    site.notice(f"Deleted the queue {name}.")
+    site.notice(f"Deleted the queue {name}. Messages that it had: {number:,}.")
     return site.see("queues")
 
 

@@ -89,4 +89,5 @@ def _consumers(name: str) -> ResponseReturnValue:
         error=error,
         consumers=result.get("Consumers", []),
         waiting=result.get("WaitingReceivers", 0),
+        refused=result.get("Refused", []),
     )

@@ -136,7 +136,7 @@ def _slow(alive: Sequence[Worker]) -> Iterator[dict[str, Any]]:
 
 
 def _is_used(worker: Worker) -> bool:
-    """Return whether a worker had so many requests in the last minute that a hundredth is some."""
+    """Return whether a worker had enough requests in the last minute for a hundredth to count."""
     return 60 * (worker.figures.get("requests") or 0) >= _MANY_REQUESTS
 
 

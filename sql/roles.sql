@@ -58,9 +58,7 @@ begin
       skipmq.refresh_groups(bigint, bigint[]), skipmq.refresh_groups_of_queues(bigint[], bigint[]), skipmq.hold_groups_of_queues(bigint[], bigint[], boolean),
       skipmq.check_messages(bigint, text[], text[], integer[], text[], text[], text[]),
       skipmq.check_message(boolean, integer, text, bigint, integer, text, text, text),
-      skipmq.check_attributes(text[]),
-      skipmq.check_receive(integer, integer),
-      skipmq.check_timeouts(integer[]),
+      skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]),
       skipmq.deduplication_ids(bigint, text[], text[]),
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text), skipmq.is_identifier(text),
@@ -78,12 +76,10 @@ begin
       skipmq.queue_grants(),
       skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval, jsonb),
       skipmq.change_access_key(text, boolean, interval, jsonb),
-      skipmq.revoke_access_key(text),
+      skipmq.revoke_access_key(text, text),
       skipmq.rotate_receipt_key(),
       skipmq.reencrypt_access_key(text, bytea, bytea, text)
       from skipmq_node;
-  end if;
-  if exists (select from pg_roles where rolname = 'skipmq_node') then
     grant usage on schema skipmq_views to skipmq_node;
     grant select on all tables in schema skipmq_views to skipmq_node;
     -- The migrations' own table, which nodes read at start-up.

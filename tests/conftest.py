@@ -55,7 +55,7 @@ FIRST = (
     ),
 )
 # What a browser is made of, and the packages that have it.
-BROWSER = {"chromium": "chromium", "chromedriver": "chromium-driver"}
+BROWSER = {"chromium-headless-shell": "chromium-headless-shell", "chromedriver": "chromium-driver"}
 
 
 class _ByFile(LoadScopeScheduling):

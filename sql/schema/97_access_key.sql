@@ -23,6 +23,16 @@ create table skipmq.access_key (
 -- For the cascade.
 create index access_key_parent on skipmq.access_key (parent);
 
+-- The keys that were revoked, without their secrets: the audit log and alerts name them for as long as they are asked for.
+create table skipmq.revoked_key (
+  key_id text collate "C" constraint revoked_key_pkey primary key,
+  account text collate "C" not null,
+  name text collate "C" not null,
+  revoked_at timestamptz not null,
+  -- The account of the operating system that ran the command.
+  revoked_by text
+);
+
 -- Sessions of the console that were signed out before they expired: a copy of their cookie is not accepted.
 create table skipmq.ended_session (
   -- The SHA-256 of a secret that only the session's cookie has.

@@ -1,9 +1,9 @@
 -- The audit log: management actions, refusals and sign-ins to the console. record_audit adds rows, expire_audit_records
 -- deletes old ones, and no row is updated.
-create sequence skipmq.audit_record_seq as integer maxvalue 33554431 cycle;
+create sequence skipmq.audit_record_seq as integer maxvalue 32767 cycle;
 create table skipmq.audit_record (
-  -- In the order of time to within a second, also among the records of all partitions: the second in which it was written
-  -- since 1970, 25 bits of the sequence, 6 bits of the partition.
+  -- In the order of time, also among the records of all partitions: the milliseconds of recorded_at since 1970, 15 bits of the
+  -- sequence, 6 bits of the partition.
   id bigint not null,
   recorded_at timestamptz not null,
   -- Null for requests without a verified identity.

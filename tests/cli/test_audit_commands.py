@@ -74,6 +74,9 @@ def ids(answer: dict[str, Any]) -> str:
         ({"AccessKeyId": KEY}, "51"),
         ({"Action": "DeleteQueue"}, "1"),
         ({"Outcome": "SignatureDoesNotMatch"}, "5"),
+        ({"By": "shop"}, "1"),
+        ({"ChangesOnly": True, "SinceTimestamp": 0}, "3210"),
+        ({"UntilTimestamp": 0}, ""),
         ({"Queue": "nothing-of-this-name"}, ""),
     ],
 )
@@ -137,6 +140,39 @@ def test_command_filters_and_prints_json(url: str) -> None:
     assert found["recorded_at"].endswith("Z")
     assert (last["outcome"], last["door"]) == ("SignatureDoesNotMatch", "console")
     assert "no matching records" in run(url, "audit", "--outcome", "nothing-of-this-name")
+
+
+def test_equal_refusals_are_one_with_their_number(embedded_databases: Databases) -> None:
+    owner = embedded_databases.migrated()
+    refused = {"account": None, "access_key": KEY, "claimed": True, "queue": None}
+    with psycopg.connect(owner, autocommit=True) as connection:
+        for age in (7000.0, 60.0, 30.0):
+            old = record(request_id=f"of {age}", age=age, outcome="InvalidClientTokenId", **refused)
+            write(connection, old, record(request_id="change", age=age - 1))
+    url = as_node(owner)
+
+    first, *rest = json.loads(run(url, "audit", "--since", "1h", "--json"))["records"]
+    (only,) = json.loads(run(url, "audit", "--outcome", "InvalidClientTokenId", "--json"))[
+        "records"
+    ]
+
+    assert [each["request_id"] for each in (first, *rest)] == ["change", "of 30.0", "change"]
+    assert (rest[0]["count"], only["count"], first["count"]) == (2, 3, 1)
+    assert only["first_at"] < rest[0]["first_at"] < only["recorded_at"]
+    assert "InvalidClientTokenId, 3 times since" in run(url, "audit")
+    changes = json.loads(run(url, "audit", "--changes", "--until", "20s", "--limit", "9", "--json"))
+    assert {each["request_id"] for each in changes["records"]} == {"change"}
+    assert run(url, "audit", "--since", "soon", code=2) == ""
+    with NodeProcess(database_url=url, workers=1) as node:
+        node.ready()
+        asked = json.dumps({"MaxResults": 1, "Outcome": "InvalidClientTokenId"}).encode()
+        headers = {
+            "X-Amz-Target": "SkipMQ.ListAuditRecords",
+            "Content-Type": "application/x-amz-json-1.0",
+        }
+        answer = json.loads(raw(node.url, asked, headers).body)
+    assert [each["Count"] for each in answer["Records"]] == [3]
+    assert answer.get("NextToken") is None
 
 
 def test_what_a_command_changes_is_on_the_record(embedded_databases: Databases) -> None:

@@ -51,8 +51,8 @@ def test_redrive_of_messages_that_came_from_no_queue_asks_for_a_target(url: str)
     run("queue", "set", "work", attribute, database_url=url)
     run("queue", "send", "dead", "direct", database_url=url)
 
-    failed = run("queue", "redrive", "dead", code=1, database_url=url)
-    moved = run("queue", "redrive", "dead", "--to", "work", database_url=url)
+    failed = run("queue", "redrive", "dead", "--yes", code=1, database_url=url)
+    moved = run("queue", "redrive", "dead", "--to", "work", "--yes", database_url=url)
 
     assert "0 messages moved from dead: failed, CouldNotDetermineMessageSource" in failed
     assert "specify a target with --to" in failed
@@ -78,7 +78,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     dead_letters = json.loads(
         run("queue", "peek", "dead.fifo", "--limit", "100", "--json", database_url=url)
     )["messages"]
-    moved = run("queue", "redrive", "dead.fifo", database_url=url)
+    moved = run("queue", "redrive", "dead.fifo", "--yes", database_url=url)
     left = run("queue", "peek", "dead.fifo", "--state", "visible", database_url=url)
 
     assert "job 0" in told
@@ -89,7 +89,7 @@ def test_peek_and_redrive_show_and_move_dead_letters(url: str) -> None:
     assert f"{len(dead_letters)} messages moved from dead.fifo: completed" in moved
     assert "no matching messages" in left
     assert "must be configured as a Dead Letter Queue" in run(
-        "queue", "redrive", "work.fifo", code=1, database_url=url
+        "queue", "redrive", "work.fifo", "--yes", code=1, database_url=url
     )
 
 
@@ -333,13 +333,9 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
     printed = run("doctor", "--json", database_url=url, port=free_port())
     findings = json.loads(printed)["checks"]
 
-    checks = {"settings", "database", "schema", "roles", "broker", "counts", "replication", "port"}
-    assert {f["check"] for f in findings} == checks | {
-        "pages",
-        "planner",
-        "vacuum",
-        "sequences",
-        "certificate",
+    assert {f["check"] for f in findings} == {
+        *("settings", "database", "schema", "roles", "broker", "counts", "replication", "port"),
+        *("pages", "planner", "vacuum", "sequences", "troubles", "certificate"),
     }
     assert all(f["ok"] and not f["remedy"] for f in findings)
 
@@ -367,12 +363,11 @@ def test_doctor_names_a_port_that_another_program_has(url: str) -> None:
 
 
 def test_doctor_names_each_problem(embedded_databases: Databases) -> None:
-    words, url = ("doctor", "--json"), "postgresql://127.0.0.1:1/x"
-    empty = run(*words, database_url=embedded_databases.empty(), port=free_port(), code=1)
-    away = run(*words, database_url=url, port=free_port(), code=1)
-    told = run("doctor", database_url=url, port=free_port(), code=1)
+    urls = embedded_databases.empty(), "postgresql://127.0.0.1:1/x"
+    printed = [run("doctor", "--json", database_url=url, port=free_port(), code=1) for url in urls]
+    told = run("doctor", database_url=urls[1], port=free_port(), code=1)
 
-    found = [json.loads(each)["checks"] for each in (empty, away)]
+    found = [json.loads(each)["checks"] for each in printed]
     problems = [{f["check"]: f for f in each if not f["ok"]} for each in found]
     assert problems[0]["schema"]["remedy"].startswith("run `skipmq migrate` as ")
     assert "Connection refused" in problems[1]["database"]["detail"]

@@ -129,7 +129,7 @@ def test_dead_letters_are_redriven_and_messages_moved(laptop: Laptop) -> None:
         laptop.run("receive", "orders", "--wait", "0")
     assert [each["body"] for each in laptop.read("peek", "failed")["messages"]] == ["hopeless"]
 
-    redriven = laptop.run("redrive", "failed")
+    redriven = laptop.run("redrive", "failed", "--yes")
     copied = laptop.run("copy", "orders", f"arn:aws:sqs:us-east-1:{ACCOUNT}:failed")
     moved = laptop.run("move", "orders", "failed", "--body", "hope")
     deleted = laptop.run("delete-matching", "failed", "--body", "hope", "--yes")

@@ -71,6 +71,31 @@ def test_commands_tell_what_they_have_done(url: str) -> None:
     assert "no access keys yet" in run("keys", "list", **settings)
 
 
+def test_changes_of_keys_are_on_the_record(url: str, keys: Keys) -> None:
+    key = keys.run("create", "--name", "warehouse", "--role", "reader")["access_key_id"]
+    keys.run("permit", key, "--role", "operator")
+    new = keys.run("rotate", key)["access_key_id"]
+    keys.run("disable", new)
+    keys.run("revoke", key, "--yes")
+
+    settings = {"database_url": url, "master_key": MASTER_KEY}
+    records = json.loads(run("audit", "--changes", "--limit", "5", "--json", **settings))["records"]
+    assert [(each["action"], each["parameters"]["Name"]) for each in reversed(records)] == [
+        *(("CreateAccessKey", "warehouse"), ("PermitAccessKey", "warehouse")),
+        *(("RotateAccessKey", "warehouse"), ("DisableAccessKey", "warehouse")),
+        ("RevokeAccessKey", "warehouse"),
+    ]
+    created, permitted, rotated = records[4:1:-1]
+    assert created["parameters"]["Rights"]["role"] == "reader"
+    assert permitted["parameters"]["Before"]["role"] == "reader"
+    assert rotated["parameters"]["NewKeyId"] == new
+    revoked = next(
+        each for each in keys.run("list", "--revoked")["keys"] if each["access_key_id"] == key
+    )
+    assert (revoked["name"], revoked["revoked_by"]) == ("warehouse", records[0]["user"])
+    assert key in run("keys", "list", "--revoked", **settings)
+
+
 def test_secrets_are_shown_whole_on_a_narrow_terminal(url: str, keys: Keys) -> None:
     key = keys.run("create")["access_key_id"]
 

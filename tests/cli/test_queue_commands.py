@@ -302,7 +302,7 @@ def test_redrive_goes_on_after_it_is_interrupted(url: str) -> None:
     run(url, "create", "work", "-a", f"RedrivePolicy={policy}")
     run(url, "send", "dead", "tea", "--count", "100")
     with subprocess.Popen(
-        [*SKIPMQ, "queue", "redrive", "dead", "--to", "work", "--rate", "1"],
+        [*SKIPMQ, "queue", "redrive", "dead", "--to", "work", "--rate", "1", "--yes"],
         env=environment({"database_url": url}),
         stderr=subprocess.PIPE,
         text=True,
@@ -365,3 +365,16 @@ def test_message_in_flight_is_released(url: str) -> None:
         )
     )["records"]
     assert record["parameters"]["MessageGroupIds"] == ["shop-7"]
+
+
+def test_queue_is_paused_and_resumed(url: str) -> None:
+    run(url, "create", "orders")
+    run(url, "send", "orders", "a")
+
+    assert run(url, "pause", "orders") == "paused receives of queue orders\n"
+    assert received(url, "orders") == []
+    assert json.loads(run(url, "resume", "orders", "--json")) == {
+        "queue": "orders",
+        "paused": False,
+    }
+    assert len(received(url, "orders")) == 1

@@ -21,13 +21,14 @@ from skipmq import cli
 from skipmq.database import embedded
 from support import servers
 from support.analytics import SHORT_LIVED
+from support.command_lines import PASSWORD, commands
 from support.commands import invoke, loaded
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, free_port
 from support.key_commands import Keys
 from support.postgres import Databases
 from support.proxy import Proxy
 
-PASSWORD, READERS = "Pl4ntedPassw0rd", "Pl4ntedReaders"
+READERS = "Pl4ntedReaders"
 MASTER_KEY = b64encode(b"Planted: a key of exactly 32 byt").decode()
 BODY, ATTRIBUTE, TOKEN, WRONG = "Pl4ntedBody", "Pl4ntedAttr", "Pl4ntedToken", "Pl4ntedWrong"
 # A part of a password that libpq took for another parameter is shown as such.
@@ -189,9 +190,6 @@ def owner_url(server: embedded.Server) -> str:
     return url
 
 
-NO_ROUTER = f"postgresql://owner:{PASSWORD}@127.0.0.1:1/router"  # Where no server listens.
-
-
 def _is_refused(url: str) -> bool:
     try:
         psycopg.connect(url).close()
@@ -202,79 +200,6 @@ def _is_refused(url: str) -> bool:
 
 def with_password(url: str, password: str = PASSWORD, **others: Any) -> str:
     return psycopg.conninfo.make_conninfo(url, user="secretive", password=password, **others)
-
-
-def commands(place: Path) -> dict[str, list[str]]:
-    """Return plausible arguments for every command."""
-    policy = place / "policy.json"
-    policy.write_text('{"Version": "2012-10-17", "Statement": []}')
-    queues = place / "queues.toml"
-    queues.write_text("[queues.orders]\n")
-    lake, key = str(place / "lake"), "AKIAIOSFODNN7EXAMPLE"
-    where = ["--where", "queue = 'orders'"]
-    return {
-        "serve": ["--port", "1", "--insecure"],
-        "migrate": [],
-        "config": [],
-        "import": [str(queues)],
-        "doctor": [],
-        "psql": ["-Atc", "select 1"],
-        "work": ["json:loads", "--once"],
-        "trouble": [],
-        "queue create": ["orders"],
-        "queue list": [],
-        "queue show": ["orders"],
-        "queue peek": ["empty"],
-        "queue search": ["orders", "--body", "tea"],
-        "queue consumers": ["orders"],
-        "queue groups": ["orders.fifo"],
-        "queue release": ["orders", "00000000-0000-0000-0000-000000000000"],
-        "queue timeline": ["orders", "00000000-0000-0000-0000-000000000000"],
-        "queue redrive": ["orders"],
-        "queue move": ["empty", "orders", "--body", "tea"],
-        "queue copy": ["empty", "orders"],
-        "queue delete-matching": ["empty", "--body", "tea", "--yes"],
-        "queue tasks": ["empty"],
-        "queue send": ["orders", "tea", "-a", "kind=String:green"],
-        "queue receive": ["orders", "--delete"],
-        "queue stats": ["orders"],
-        "queue tail": ["nowhere"],
-        "queue set": ["orders", "DelaySeconds=0"],
-        "queue tag": ["orders", "team=shop"],
-        "queue purge": ["orders", "--yes"],
-        "queue delete": ["nowhere", "--yes"],
-        "top": [],
-        "audit": [],
-        "keys create": ["--policy", str(place / "secret")],
-        "keys list": [],
-        "keys permit": [key, "--role", "reader"],
-        "keys disable": [key],
-        "keys enable": [key],
-        "keys revoke": [key],
-        "keys rotate": [key],
-        "keys rotate-master": [],
-        "keys rotate-receipts": [],
-        "keys session": [key],
-        "sql grant": ["application", "--send", "orders"],
-        "sql list": [],
-        "sql revoke": ["application"],
-        "partitions init": ["--router", NO_ROUTER, "--partition", NO_ROUTER],
-        "partitions add": ["--router", NO_ROUTER, "--partition", NO_ROUTER],
-        "partitions rebalance-plan": ["--router", NO_ROUTER],
-        "partitions rebalance": ["--router", NO_ROUTER],
-        "partitions list": ["--router", NO_ROUTER],
-        "partitions doctor": ["--router", NO_ROUTER],
-        "analytics export": ["--lake", lake],
-        "analytics verify": ["--lake", lake],
-        "analytics stream": ["--output", lake, "--once"],
-        "analytics pipeline": ["--output", str(place / "tables")],
-        "analytics report": ["--output", str(place / "report")],
-        "analytics bodies": ["orders", "--lake", lake, "--output", str(place / "bodies.parquet")],
-        "analytics advise": ["--apply", "--yes"],
-        "analytics replay": ["--to", "orders", *where, "--dry-run"],
-        "analytics forget": [*where, "--dry-run"],
-        "analytics reconcile": [],
-    }
 
 
 def rightly(url: str) -> dict[str, object]:
@@ -317,13 +242,14 @@ def presigned(url: str, key: dict[str, str]) -> str:
     return str(signer.generate_presigned_url("list_queues", HttpMethod="GET"))
 
 
-def status_of(url: str) -> int:
+def answered(url: str) -> tuple[int, str]:
+    """Return the status and the body of an answer."""
     try:
         with urllib.request.urlopen(url, timeout=20) as answer:
-            return int(answer.status)
+            return int(answer.status), str(answer.read().decode())
     except urllib.error.HTTPError as error:
         with error:
-            return error.code
+            return error.code, str(error.read().decode())
 
 
 def sent(sqs: Any, queue: str) -> str:
@@ -370,21 +296,21 @@ def test_no_secret_is_in_what_a_node_shows(
                 client(node.url, "query", **session | {"token": TOKEN}),
             ]
             assert all(sent(sqs, queue) for sqs in bad)
-            assert status_of(presigned(node.url, session)) == 200
-            assert status_of(presigned(node.url, session | {"token": TOKEN})) == 403
-            assert status_of(f"{node.url}/?Action=SendMessage&MessageBody={BODY}") == 403
+            assert answered(presigned(node.url, session))[0] == 200
+            assert answered(presigned(node.url, session | {"token": TOKEN}))[0] == 403
+            assert answered(f"{node.url}/?Action=SendMessage&MessageBody={BODY}")[0] == 403
 
             with psycopg.connect(owner_url, autocommit=True) as owner:
                 queries = owner.execute("select query from pg_stat_activity").fetchall()
                 owner.execute(FAILING)
             assert sent(good[0], queue) == "InternalFailure"
             probes = ("/metrics", "/health/ready", "/health/live", "/console")
-            shown = [_text(node.url + path) for path in probes]
+            shown = [answered(node.url + path)[1] for path in probes]
             processes = [psutil.Process(node.process.pid), *node.workers()]
             lines = [" ".join(process.cmdline()) for process in processes]
             network.close()
             assert sent(good[0], queue)
-            shown += [_text(node.url + path) for path in probes]
+            shown += [answered(node.url + path)[1] for path in probes]
     said = "".join(capfd.readouterr())
 
     for text in (node.log, said, *shown, *lines, *(query for (query,) in queries)):
@@ -392,12 +318,3 @@ def test_no_secret_is_in_what_a_node_shows(
     assert "request failed" in node.log
     assert "database unavailable" in node.log
     assert re.search('SignatureDoesNotMatch.*"event": "audit"', node.log)
-
-
-def _text(url: str) -> str:
-    try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
-            return str(answer.read().decode())
-    except urllib.error.HTTPError as error:
-        with error:
-            return str(error.read().decode())

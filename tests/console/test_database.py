@@ -1,7 +1,7 @@
 """The page that is opened when somebody is paged: in order, replicated, unavailable, refused."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import psycopg
@@ -17,6 +17,12 @@ from support.postgres import Databases, as_node
 from support.proxy import Proxy
 from support.visitor import Visitor, signed_in
 
+# Where no connections are reserved but for superusers.
+OPEN_TO_NODES = (
+    "select current_setting('max_connections')::int"
+    " - current_setting('superuser_reserved_connections')::int"
+)
+
 
 def facts(browser: Browser) -> dict[str, str]:
     """Return what the page says, by the term that stands in front of it."""
@@ -30,7 +36,7 @@ def facts(browser: Browser) -> dict[str, str]:
 def test_page_says_what_the_server_says(node: NodeProcess, browser: Browser) -> None:
     with psycopg.connect(node.owner_url) as owner:
         version = owner.execute("show server_version").fetchone()
-        most = owner.execute("show max_connections").fetchone()
+        most = owner.execute(OPEN_TO_NODES).fetchone()
     assert version is not None
     assert most is not None
     browser.look("desktop", "light")
@@ -39,7 +45,7 @@ def test_page_says_what_the_server_says(node: NodeProcess, browser: Browser) -> 
         browser.open(f"{node.url}/console/database")
 
     # The janitor of a node that has just started may have no session yet.
-    eventually(lambda: browser.sees("1 worker process and 1 janitor"))
+    eventually(lambda: browser.sees("1 worker process and 1 janitor"), 30)
     found = facts(browser)
     assert browser.text(".status") == "Writable"
     assert found["PostgreSQL"] == version[0].split()[0]
@@ -181,3 +187,28 @@ def test_only_who_may_all_sees_what_accounts_share(signing: NodeProcess, keys: K
         assert f'hx-get="{refused.address_of("database")}' not in answer.body
     stranger = Visitor(signing.url).get("database")
     assert (stranger.status, "sign-in" in stranger.headers["Location"]) == (303, True)
+
+
+def test_session_that_blocks_another_is_terminated(node: NodeProcess, browser: Browser) -> None:
+    browser.look("desktop", "light")
+    with (
+        closing(psycopg.connect(node.owner_url, application_name="forgotten")) as holder,
+        closing(psycopg.connect(node.owner_url, application_name="late")) as late,
+    ):
+        holder.execute("lock table skipmq.noisy_tenant in share mode")
+        late.pgconn.send_query(b"begin; lock table skipmq.noisy_tenant in row exclusive mode")
+        blocks = f"blocks {late.info.backend_pid}"
+        with browser.hastened():
+            browser.open(f"{node.url}/console/database")
+        eventually(lambda: browser.sees("Locks that sessions wait for"), 30)
+        assert browser.sees(blocks)
+        browser.open(f"{node.url}/console/database/sessions")
+
+        browser.click(f"[aria-label='End session {holder.info.backend_pid}']")
+        browser.click("details[open] [value=terminate]")
+
+        browser.wait(f"Terminated session {holder.info.backend_pid}.")
+        with pytest.raises(psycopg.OperationalError):
+            holder.execute("select 1")
+    visitor = Visitor(node.url)
+    assert eventually(lambda: "EndSession" in visitor.get("audit?action=EndSession").body, 30)

@@ -54,7 +54,7 @@ def test_each_partition_is_shown_also_while_another_is_away(
     browser.inspect(screenshots, "database-partitions")
     eventually(lambda: [row["State"] for row in rows(browser)] == ["Writable", "Writable"])
     assert all(row["Size"].endswith("B") for row in rows(browser))
-    assert rows(browser)[1]["Sessions"].endswith(f"of {most[0]}")
+    assert rows(browser)[1]["Sessions"].endswith(f"of {int(most[0]) - 3}")
     assert browser.text("#partition h2") == "Partition 0"
 
     first.server.release()

@@ -226,7 +226,11 @@ def test_redrive_shows_its_progress_and_is_cancelled(
     with browser.hastened():
         browser.open(f"{page}/queues/{name}-dead/redrive")
         browser.tab_to("Rate limit")
+        browser.run("document.querySelector('[name=rate]').value = ''")
         browser.press("1", KEYS.ENTER)
+        browser.wait("at most 1 a second")
+        browser.tab_to("Start redrive")
+        browser.press(KEYS.ENTER)
         browser.wait("Started the redrive.")
     progress = "return document.querySelector('#tasks progress')?.value"
     eventually(lambda: browser.run(progress))

@@ -95,6 +95,7 @@ PAGES = {
     "audit": ("audit?queue=orders", "CreateQueue"),
     "audit-none": ("audit?queue=nothing-of-this-name", "No matching records"),
     "database": ("database", "Primary uptime"),
+    "sessions": ("database/sessions", "Terminate"),
     "nodes": ("nodes", "Worker"),
     "consumers": ("queues/orders/consumers", "in the last ten minutes"),
     "groups": ("queues/mails.fifo/groups", "Make visible now"),

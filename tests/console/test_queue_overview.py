@@ -104,7 +104,7 @@ def test_redrive_is_offered_where_there_is_something_to_redrive(
     # Its page has the tasks of any queue.
     tasks = visitor.get(f"queues/{viewed}/redrive").body
     assert "Tasks" in tabs(tasks)
-    assert ("Recent tasks" in tasks, "Start redrive" in tasks) == (True, False)
+    assert ("Recent tasks" in tasks, "Redrive…" in tasks) == (True, False)
 
 
 def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
@@ -122,12 +122,16 @@ def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
     assert "Redrive" in tabs(page)
     assert 'name="destination" value="former"' in page
 
-    answer = visitor.post("queues/former-dead/redrive", {"destination": "former"})
+    answer = visitor.post(
+        "queues/former-dead/redrive", {"destination": "former", "confirmed": "yes"}
+    )
 
     assert answer.status == 303
     assert eventually(lambda: sqs.receive_message(QueueUrl=url).get("Messages"))
     done = visitor.get("queues/former-dead/redrive").body
     assert "moved to former" in done
+    overview = visitor.get("queues/former/overview").body
+    assert "1 moved in from <a" in overview
     assert "Redrive" not in tabs(done)
 
 

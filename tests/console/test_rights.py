@@ -109,3 +109,17 @@ def test_counts_are_hidden_where_the_queues_policy_denies_them(viewer: Visitor, 
     row = viewer.get("queues?q=secretive").body.partition("<tbody")[2].partition("</tbody>")[0]
 
     assert row.count("may not read the attributes") == 5  # In the place of each number.
+
+
+def test_operator_pauses_and_resumes_and_sets_nothing_else(
+    signing: NodeProcess, keys: Keys, sqs: Any
+) -> None:
+    operator = signed_in(signing, keys.create(ACCOUNT, "--role", "operator"))
+    settings = fields("queues/{name}/settings", "readable")
+
+    for paused in ("true", "false"):
+        operator.post("queues/readable/pause", {"paused": paused}, csrf=operator.csrf("queues"))
+        assert state(sqs, "readable")[0]["Paused"] == paused
+
+    refused = operator.post("queues/readable/settings", settings, csrf=operator.csrf("queues"))
+    assert "AccessDenied" in refused.body

@@ -122,6 +122,8 @@ def mend(walk: Walk) -> None:
     walk.seen("dead-letters")
     walk.browser.click("#redrive-payments-dead")
     walk.browser.wait("Rate limit")
+    walk.open("Redrive…")
+    walk.browser.wait("at most 100 a second")
     walk.open("Start redrive")
     walk.browser.wait("Started the redrive.")
     eventually(lambda: "completed" in walk.browser.text("#tasks"))

@@ -35,6 +35,7 @@ EMPTY = {
     "Standby lag in WAL": "the server of the test has no standby",
     "Table lock": "no table is locked",
     "Snapshot holder": "no transaction is a minute old",
+    "Repeated messages": "no message is ten minutes old",
     "Certificate": "the node of the test has none",
 }
 
@@ -147,7 +148,7 @@ def test_metrics_of_queues_are_the_most_of_all_nodes_and_never_a_sum(name: str) 
 
 
 def test_nodes_define_every_metric_that_a_dashboard_names() -> None:
-    others = QueueStatistics(*[None] * 19, queues=0, messages=0)  # type: ignore[arg-type]
+    others = QueueStatistics(*[None] * 20, queues=0, messages=0)  # type: ignore[arg-type]
     shown, _ = exposition.text("", [], (), others)
     defined = set()
     for metric, kind in re.findall(r"^# TYPE (\S+) (\S+)$", shown.decode(), re.MULTILINE):
@@ -179,7 +180,7 @@ def has(prometheus: Prometheus, expression: str, labels: frozenset[str] = frozen
 @pytest.fixture
 def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
     url = embedded_databases.migrated()
-    with NodeProcess(database_url=as_node(url), workers=1) as node:
+    with NodeProcess(database_url=as_node(url), workers=1, archive="lake") as node:
         yield node.ready()
     embedded_databases.drop(url)
 

@@ -197,7 +197,7 @@ def test_messages_that_consumers_cannot_do(night: Night) -> None:
         night.rises("DeadLetters")
     assert '"total": null' in night.skipmq("queue", "peek", "failed", "--limit", "5")
 
-    night.skipmq("queue", "redrive", "failed", "--rate", "50")
+    night.skipmq("queue", "redrive", "failed", "--rate", "50", "--yes")
     consume(sqs, queue)
     night.ends("DeadLetters")
     assert "no matching messages" in night.skipmq("queue", "peek", "failed")

@@ -35,4 +35,6 @@ def test_blocks_of_the_readme_test_send_and_consume(
     output = reader.run(README, embedded_databases, tmp_path, then=left)
 
     assert "1 passed" in output, output
-    assert output.partition(">>> the end\n")[2].split() == ["coffee", "tea", "[]"], output
+    assert output.partition(">>> the end\n")[2].split("\n", 2) == [
+        *("coffee", "tea", '{\n  "messages": []\n}\n'),
+    ], output

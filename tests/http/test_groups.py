@@ -29,7 +29,7 @@ def test_released_group_reaches_a_waiting_receiver(sqs: Any, fifo: str, ask: Ask
     assert (group["MessageGroupId"], group["State"]) == ("g", "in-flight")
     assert (group["MessagesInFlight"], group["MessagesBehind"]) == (2, 1)
     assert group["MessageId"] == received[0]["MessageId"]
-    assert 599_000 <= group["VisibleTimestamp"] - group["InFlightSince"] <= 601_000
+    assert 599_000 <= group["VisibleTimestamp"] - group["ReceivedTimestamp"] <= 601_000
     assert group["ClientAddress"] in {"127.0.0.1", "::1"}
 
     with ThreadPoolExecutor(1) as pool:

@@ -72,6 +72,21 @@ def test_url_names_the_queue_of_another_region_where_the_clients_has_none(
     assert code(lambda: bodies(east, queue)).endswith("NonExistentQueue")
 
 
+def test_refused_change_of_a_queue_of_another_region_is_recorded_as_its(
+    sqs_in: Callable[[str], Any], ask: Callable[..., dict[str, Any]], name: str
+) -> None:
+    queue = sqs_in(WEST).create_queue(QueueName=name)["QueueUrl"]
+    change = {"QueueUrl": queue, "Attributes": {"VisibilityTimeout": "-1"}}
+
+    assert code(lambda: sqs_in(EAST).set_queue_attributes(**change)).endswith(
+        "InvalidAttributeValue"
+    )
+
+    of_queue = {"Queue": f"arn:aws:sqs:{WEST}:000000000000:{name}", "Action": "SetQueueAttributes"}
+    (record,) = eventually(lambda: ask("ListAuditRecords", **of_queue)["Records"])
+    assert record["Outcome"].endswith("InvalidAttributeValue")
+
+
 def test_deletion_that_is_repeated_deletes_no_queue_of_another_region(
     sqs_in: Callable[[str], Any], name: str
 ) -> None:

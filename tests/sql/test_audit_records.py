@@ -1,4 +1,5 @@
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -41,6 +42,36 @@ def test_records_that_match_come_newest_first(
     log: Connection, filters: dict[str, Any], expected: str
 ) -> None:
     assert "".join(each["request_id"] for each in written(log, **filters)) == expected
+
+
+def test_records_are_those_of_a_user_of_changes_and_of_a_time(
+    owner: Connection, node: Connection
+) -> None:
+    user = "arn:aws:iam::000000000000:user/shop"
+    owner.execute("insert into skipmq.revoked_key values (%s, %s, 'shop', now())", (KEY, OTHER))
+    write(
+        node,
+        record(request_id="0", age=7200.0, user_arn=user),
+        record(request_id="1", age=600.0, user_arn="workshop"),
+        record(request_id="2", account=None, access_key=KEY, claimed=True, outcome="AccessDenied"),
+        record(request_id="3", age=5.0, action="SignIn", user_arn=user),
+    )
+    now = owner.execute("select skipmq.clock()").fetchone()
+    assert now is not None
+
+    def found(**filters: Any) -> str:
+        return "".join(each["request_id"] for each in written(node, **filters))
+
+    # By the time of the request, not by that of the write.
+    assert found() == "2310"
+    assert found(by="shop") == "230"
+    assert found(by=user, changes=True) == "0"
+    assert found(changes=True) == "10"
+    assert found(since=now[0] - timedelta(hours=1)) == "231"
+    assert found(until=now[0] - timedelta(minutes=5), account="000000000000") == "10"
+    assert found(since="-infinity", until="infinity") == "2310"
+    (claimed, *_) = written(node)
+    assert (claimed["key_name"], claimed["account"]) == ("shop", OTHER)
 
 
 def test_pages_continue_before_the_last_record(log: Connection) -> None:

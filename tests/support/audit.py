@@ -10,7 +10,13 @@ from support.postgres import Connection
 RECORD = "select skipmq.record_audit(%s::jsonb)"
 ORDERS = "arn:aws:sqs:us-east-1:000000000000:orders"
 ACCOUNT = "000000000000"
-_CASTS = {"before": "::bigint", "limit": "::int"}
+_CASTS = {
+    "before": "::bigint",
+    "limit": "::int",
+    "changes": "::boolean",
+    "since": "::timestamptz",
+    "until": "::timestamptz",
+}
 
 
 def record(**columns: Any) -> dict[str, Any]:

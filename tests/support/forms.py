@@ -10,19 +10,20 @@ CHANGES = {
     "queues/{name}/settings/tags": {"key": "forged", "value": "x"},
     "queues/{name}/settings/tags/remove": {"key": "team"},
     "queues/{name}/settings/policy": {"policy": ""},
-    "queues/{name}/redrive": {},
+    "queues/{name}/redrive": {"confirmed": "yes"},
     "queues/{name}/redrive/cancel": {"handle": "x"},
     "queues/{name}/purge": {"typed": "{name}"},
     "queues/{name}/delete": {"typed": "{name}"},
     "queues/{name}/transfer": {"how": "move", "destination": "x", "reference": "1"},
     "queues/{name}/groups": {"release": "x"},
+    "database/sessions": {"process": "1", "kind": "cancel"},
     "queues/{name}/search": {"how": "delete"},
     "scope": {"account": "210987654321", "region": "eu-west-1"},
 }
 
 
 def attributes(sqs: Any, queue: str) -> dict[str, str]:
-    names = ["All", "HistoryMode"]
+    names = ["All", "HistoryMode", "Paused"]
     return dict(sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"])
 
 

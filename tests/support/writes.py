@@ -194,9 +194,14 @@ def _create(shop: Shop) -> Act:
     return lambda: {"QueueUrl": shop.create()}
 
 
+def _pause(shop: Shop) -> Act:
+    shop.fill()
+    return lambda: shop.extension("PauseQueue", QueueUrl=shop.queue)
+
+
 def _set(shop: Shop) -> Act:
     shop.fill()
-    attributes = {"VisibilityTimeout": "77"}
+    attributes = {"DelaySeconds": "7"}
     return lambda: shop.sqs.set_queue_attributes(QueueUrl=shop.queue, Attributes=attributes)
 
 
@@ -319,12 +324,8 @@ OF_MESSAGES = [
 ]
 OF_QUEUES = [
     Write("CreateQueue", "skipmq.create_queue(", _create, _queue("true")),
-    Write(
-        "SetQueueAttributes",
-        "skipmq.set_queue_attributes(",
-        _set,
-        _queue("visibility_timeout = 77"),
-    ),
+    Write("SetQueueAttributes", "skipmq.set_queue_attributes(", _set, _queue("delay_seconds = 7")),
+    Write("PauseQueue", "skipmq.set_queue_attributes(", _pause, _queue("paused")),
     Write("TagQueue", "skipmq.tag_queue(", _tag, _queue("tags ? 'team'")),
     Write("UntagQueue", "skipmq.untag_queue(", _untag, _queue("not tags ? 'team'")),
     Write(

@@ -88,14 +88,14 @@ def test_every_kind_is_of_queues_or_found_here() -> None:
 def test_heartbeat_shows_what_is_wrong_with_a_worker(name: str) -> None:
     ill, summary = OF_WORKERS[name]
 
-    assert summaries(server_troubles.of_workers([ill, ill], NOW)) == {name: summary}
-    assert server_troubles.of_workers([worker(), worker("two")], NOW) == []
+    assert summaries(server_troubles.worker_troubles([ill, ill], NOW)) == {name: summary}
+    assert server_troubles.worker_troubles([worker(), worker("two")], NOW) == []
 
 
 def test_worker_that_is_slower_than_the_others_is_named() -> None:
     workers = [worker(), worker("two"), worker("three", lag=2.0)]
 
-    found = summaries(server_troubles.of_workers(workers, NOW))
+    found = summaries(server_troubles.worker_troubles(workers, NOW))
 
     assert found == {"node-slow": "Node three is slower than the others"}
 
@@ -104,9 +104,9 @@ def test_worker_that_is_slower_than_the_others_is_named() -> None:
 def test_statistics_show_what_is_wrong_with_the_server(name: str) -> None:
     numbers, summary = OF_NUMBERS[name]
 
-    assert summaries(server_troubles.of_database(database(*numbers))) == {name: summary}
+    assert summaries(server_troubles.database_troubles(database(*numbers))) == {name: summary}
     half = [each | {"Value": each["Value"] // 4 or 1} for each in numbers[:1]]
-    assert server_troubles.of_database(database(*half, *numbers[1:])) == []
+    assert server_troubles.database_troubles(database(*half, *numbers[1:])) == []
 
 
 def test_standbys_snapshot_and_lock_are_shown() -> None:
@@ -114,16 +114,16 @@ def test_standbys_snapshot_and_lock_are_shown() -> None:
     described = database(Replication=replication, Server={"OldestSnapshotSeconds": 121})
     lock = TableLock(12.0, "their migration holds ShareLock on skipmq.message")
 
-    found = server_troubles.of_lock(lock) + server_troubles.of_database(described)
+    found = server_troubles.lock_troubles(lock) + server_troubles.database_troubles(described)
 
     assert [each["Trouble"] for each in found] == ["table-locked", "standbys", "snapshot"]
     assert (found[0]["Seconds"], lock.session in found[0]["Summary"]) == (12, True)
-    assert server_troubles.of_lock(None) == []
+    assert server_troubles.lock_troubles(None) == []
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if state not in SERVING])
 def test_state_of_the_database_is_a_kind_with_its_reason(state: str) -> None:
-    (found,) = server_troubles.of_database(database(state=state, Reason="the server's words"))
+    (found,) = server_troubles.database_troubles(database(state=state, Reason="the server's words"))
 
     assert found["Trouble"] == f"database-{state.replace('_', '-')}"
     assert (found["Seconds"], found["Reason"]) == (9, "the server's words")
@@ -132,6 +132,6 @@ def test_state_of_the_database_is_a_kind_with_its_reason(state: str) -> None:
 def test_trouble_of_a_partition_names_it() -> None:
     partition = database(number("counted age", 700), Partition=1)
 
-    (found,) = server_troubles.of_database(database(Partitions=[partition]))
+    (found,) = server_troubles.database_troubles(database(Partitions=[partition]))
 
     assert (found["Partition"], found["Summary"][:13]) == (1, "Partition 1: ")

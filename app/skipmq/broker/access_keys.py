@@ -33,7 +33,20 @@ class StoredKey(NamedTuple):
     rights: str
 
 
+class RevokedKey(NamedTuple):
+    """An access key that was revoked at a time in seconds since 1970."""
+
+    id: str
+    account: str
+    name: str
+    revoked_at: float
+    revoked_by: str | None
+
+
 _ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_keys()")
+_REVOKED = Statement(
+    "select key_id, account, name, revoked_at, revoked_by from skipmq.revoked_access_keys($1)", TEXT
+)
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
     "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -42,7 +55,7 @@ _CREATE = Statement(
 _CHANGE = Statement(
     "select from skipmq.change_access_key($1, $2, $3, $4)", TEXT, BOOLEAN, INTERVAL, JSONB
 )
-_REVOKE = Statement("select from skipmq.revoke_access_key($1)", TEXT, repeatable=False)
+_REVOKE = Statement("select from skipmq.revoke_access_key($1, $2)", TEXT, TEXT, repeatable=False)
 _REENCRYPT = Statement(
     "select skipmq.reencrypt_access_key($1, $2, $3, $4)", TEXT, BYTES, BYTES, TEXT, repeatable=False
 )
@@ -97,9 +110,14 @@ async def change(
     await database.rows(_CHANGE, (key_id, enabled, lifetime, rights))
 
 
-async def revoke(database: Database, key_id: str) -> None:
+async def revoke(database: Database, key_id: str, by: str) -> None:
     """Delete a key and its temporary keys; raise errors.ResourceNotFoundException."""
-    await database.rows(_REVOKE, (key_id,))
+    await database.rows(_REVOKE, (key_id, by))
+
+
+async def revoked(database: Database, account: str | None) -> list[RevokedKey]:
+    """Return the keys of an account, or of all, that were revoked, the last first."""
+    return [RevokedKey(*row) for row in await database.rows_anywhere(_REVOKED, (account,))]
 
 
 async def reencrypt(

@@ -13,7 +13,17 @@ import msgspec
 
 from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
-from skipmq.database.statement import BIGINT, INTEGER, JSONB, TEXT, Search, Statement, columns
+from skipmq.database.statement import (
+    BIGINT,
+    BOOLEAN,
+    INTEGER,
+    JSONB,
+    TEXT,
+    TIME,
+    Search,
+    Statement,
+    columns,
+)
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
@@ -38,13 +48,15 @@ class AuditRecord(NamedTuple):
     request_id: str
     outcome: str
     parameters: Any
+    key_name: str | None
 
 
 _RECORD = Statement("select skipmq.record_audit($1)", JSONB, repeatable=False)
 _RECORDS = Search(
     f"select {columns(AuditRecord, user='user_arn')}"
-    " from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7)",
-    TEXT, BIGINT, INTEGER, TEXT, TEXT, TEXT, TEXT,
+    " from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
+    " $11)",
+    TEXT, BIGINT, INTEGER, TEXT, TEXT, TEXT, TEXT, TEXT, BOOLEAN, TIME, TIME,
 )  # fmt: skip
 _INTERVAL = 1.0
 # The records that the buffer holds, and that one statement writes.
@@ -109,9 +121,19 @@ async def records(  # noqa: PLR0913 - the last have defaults.
     access_key: str | None = None,
     action: str | None = None,
     outcome: str | None = None,
+    by: str | None = None,
+    changes: bool = False,
+    since: int | None = None,
+    until: int | None = None,
     deadline: float = 0.0,
 ) -> list[AuditRecord]:
-    """Return up to `limit` records of an account, or of all, newest first."""
-    parameters = (account, before, limit, queue, access_key, action, outcome)
+    """Return up to `limit` records of an account, or of all, newest first.
+
+    `by` is a user's name, its ARN or an access key; `changes` leaves refusals and sign-ins out.
+    `since` and `until` are in microseconds since 1970.
+    """
+    parameters = (
+        *(account, before, limit, queue, access_key, action, outcome, by, changes, since, until),
+    )
     rows = await database.rows(_RECORDS, parameters, deadline=deadline)
     return [AuditRecord(*row) for row in rows]

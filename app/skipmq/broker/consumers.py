@@ -1,16 +1,23 @@
-"""Who receives from each queue: counted in memory, and written to the database every few seconds.
+"""What is received from each queue, and by whom: counted in memory, and written at intervals.
 
-A request only adds to numbers. A node that is killed loses its last seconds.
+The database counts sends and deletes in their own transactions; a receive would need a write of its
+own. A request only adds to numbers. A node that is killed loses its last seconds.
 """
 
+from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
 from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, TEXT, TEXTS, Search, Statement
+from skipmq.protocol import errors
 
-INTERVAL = 5.0
+# Seconds between two writes of the numbers of queues, and of their consumers.
+_ACTIVITY_INTERVAL, INTERVAL = 1.0, 5.0
+_ADD = Statement(
+    "select skipmq.add_receives($1, $2, $3)", BIGINTS, INTEGERS, INTEGERS, repeatable=False
+)
 # Limits in a process; further consumers are counted as one without a name.
 QUEUE_CONSUMERS, CONSUMERS = 200, 10_000
 # Seconds without a request after which a consumer is forgotten.
@@ -25,6 +32,35 @@ _LIST = Search(
     " receives, received, deleted, waiting from skipmq.queue_consumers($1)",
     BIGINT,
 )
+
+
+class Activity(Flushed):
+    """Counters of receives by queue id; for one loop."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(_ACTIVITY_INTERVAL)
+        self._database = database
+        self._received: dict[int, int] = {}
+        self._empty: dict[int, int] = {}
+
+    def note(self, queue_id: int, messages: int) -> None:
+        """Count a receive and its number of messages."""
+        if messages:
+            self._received[queue_id] = self._received.get(queue_id, 0) + messages
+        else:
+            self._empty[queue_id] = self._empty.get(queue_id, 0) + 1
+
+    async def _write(self) -> None:
+        """Add the counters to the database's totals, or discard them if it is unavailable."""
+        received, self._received = self._received, {}
+        empty, self._empty = self._empty, {}
+        queues = [*(received | empty)]
+        if not queues:
+            return
+        counts = [received.get(queue, 0) for queue in queues]
+        empties = [empty.get(queue, 0) for queue in queues]
+        with suppress(errors.SqsError):
+            await self._database.rows_by_queue(_ADD, (), queues, counts, empties)
 
 
 class Consumer:

@@ -150,13 +150,6 @@ _FAILURES = Search(
     f"select {columns(MessageFailures)} from skipmq.message_failures($1, $2)",
     BIGINT, INTEGER,
 )  # fmt: skip
-_CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
-
-
-async def clock(database: Database, deadline: float) -> float:
-    """Return the database's time in seconds since 1970."""
-    ((seconds,),) = await database.rows_anywhere(_CLOCK, deadline=deadline)
-    return float(seconds)
 
 
 async def peek(  # noqa: PLR0913, PLR0917 - the last are columns.

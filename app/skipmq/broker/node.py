@@ -8,9 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol
 
 from skipmq.broker import workers
-from skipmq.broker.activity import Activity
 from skipmq.broker.audit_log import Audit
-from skipmq.broker.consumers import Consumers
+from skipmq.broker.consumers import Activity, Consumers
 from skipmq.broker.messages.budget import Budget
 from skipmq.broker.messages.fifo import FifoMessages
 from skipmq.broker.messages.in_flight import InFlight

@@ -15,7 +15,8 @@ from skipmq.protocol import errors
 
 _SERVER = Search(
     "select host, port, version, revision, extract(epoch from started_at)::float8,"
-    " extract(epoch from now_at)::float8, timeline, oldest_snapshot, owner, may_see,"
+    " extract(epoch from now_at)::float8, timeline, oldest_snapshot,"
+    " oldest_session, reserved, data_directory, owner, may_see,"
     " standby_count, standbys, sessions, damage from skipmq.database_overview()"
 )
 # Seconds for which an overview is current, and that a caller waits for a new one.
@@ -29,9 +30,10 @@ class Server(NamedTuple):
     """The primary; times in seconds since 1970, by its own clock.
 
     `host` is None on a Unix socket. `may_see`: the schema's `owner` sees the standbys, each with
-    `name`, `address`, `state`, `sync`, `bytes` and `seconds`. `sessions` have `program` and
-    `number`, and `address` and `seconds` where the owner sees them. `damage` has the rows of
-    skipmq.damaged_pages.
+    `name`, `address`, `state`, `sync`, `bytes` and `seconds`. `sessions` have `program`, `role`,
+    `database` and `number`, and `address` and `seconds` where the owner sees them. `reserved` is
+    the number of connections that nodes may not use, `data_directory` that of a server on this
+    machine. `damage` has the rows of skipmq.damaged_pages.
     """
 
     host: str | None
@@ -42,6 +44,9 @@ class Server(NamedTuple):
     now: float
     timeline: int
     oldest_snapshot: float | None
+    oldest_session: str | None
+    reserved: int
+    data_directory: str | None
     owner: str
     may_see: bool
     standby_count: int

@@ -143,8 +143,8 @@ class Queues:
             return await self.find(name, deadline)
         except errors.QueueDoesNotExist:
             changes = self._changes
-            placed = await places(self._database, name.name, deadline, name.account)
-        regions = {region for _, region, _ in placed}
+            places = await self.places(name.name, deadline, name.account)
+        regions = {region for _, region, _ in places}
         region = preferred if preferred in regions else min(regions, default=None)
         found = QueueName(name.account, region, name.name) if region is not None else None
         if len(self._elsewhere) >= CACHED_QUEUES:
@@ -304,6 +304,13 @@ class Queues:
         )
         await self._write(_CREATE, parameters, name, deadline)
 
+    async def places(
+        self, name: str | None, deadline: float, account: str | None = None, limit: int = 1_000
+    ) -> list[tuple[str, str, int]]:
+        """Return the accounts and regions that have queues (of a name), and how many."""
+        rows = await self._database.rows(_PLACES, (name, account, limit), deadline=deadline)
+        return [(account, region, queues) for account, region, queues in rows]
+
     async def set_attributes(
         self, queue: Queue, attributes: Mapping[str, str], deadline: float
     ) -> None:
@@ -359,18 +366,6 @@ async def names(  # noqa: PLR0913, PLR0917 - each is a column.
     """Return the names of up to `limit` queues in order, starting after `after`."""
     rows = await database.rows(_LIST, (account, region, prefix, after, limit), deadline=deadline)
     return [name for (name,) in rows]
-
-
-async def places(
-    database: Database,
-    name: str | None,
-    deadline: float,
-    account: str | None = None,
-    limit: int = 1_000,
-) -> list[tuple[str, str, int]]:
-    """Return the accounts and regions that have queues (of a name), and how many."""
-    rows = await database.rows(_PLACES, (name, account, limit), deadline=deadline)
-    return [(account, region, queues) for account, region, queues in rows]
 
 
 async def dead_letter_sources(

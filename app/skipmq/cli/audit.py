@@ -1,6 +1,8 @@
 """The `audit` command."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -16,6 +18,10 @@ from skipmq.cli.output import cell, printing_json, shown_time
 from skipmq.cli.tables import Column, table
 
 _USER = ":user/"
+# The fewest records of a read.
+_STEP = 500
+_AGO = re.compile("([0-9]{1,6})([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _COLUMNS = (
     Column("time (UTC)"),
     Column("action"),
@@ -32,6 +38,10 @@ _COLUMNS = (
 @click.option("--queue", metavar="QUEUE", help="Only records of this queue, by name or ARN.")
 @click.option("--key", metavar="KEY_ID", help="Only records of this access key.")
 @click.option("--action", metavar="ACTION", help="Only this action, such as DeleteQueue.")
+@click.option("--by", metavar="NAME", help="Only what this user, or access key, did.")
+@click.option("--changes", is_flag=True, help="No refusals and sign-ins.")
+@click.option("--since", metavar="TIME", help="Since a time in UTC, or so long ago: 30m, 1h, 2d.")
+@click.option("--until", metavar="TIME", help="Until a time in UTC, or so long ago.")
 @click.option("--outcome", metavar="OUTCOME", help="Only this outcome: done, or an error code.")
 @click.option(
     "--limit",
@@ -42,35 +52,83 @@ _COLUMNS = (
 )
 @printing_json
 def audit(
-    queue: str | None, key: str | None, action: str | None, outcome: str | None, limit: int
+    *,
+    queue: str | None,
+    key: str | None,
+    action: str | None,
+    outcome: str | None,
+    by: str | None,
+    changes: bool,
+    since: str | None,
+    until: str | None,
+    limit: int,
 ) -> tuple[Any, Any]:
     """Show changes to queues, refused requests and console sign-ins, newest first.
 
-    All accounts and regions are shown; a queue name is in the default account and region.
+    All accounts and regions are shown; a queue name is in the default account and region. Equal
+    refusals are one line with their number.
     """
     settings = configuration().settings
     own = place.full_name("", settings)
     with open_node(settings) as node:
-        records = node.run(
-            audit_log.records(
-                node.node.database,
-                None,
-                limit,
-                queue=actions.arn(queue, settings.identity),
-                access_key=key,
-                action=action,
-                outcome=outcome,
-                deadline=node.node.deadline(),
+        clock = node.run(node.node.database.clock(node.node.deadline()))
+        records: list[AuditRecord] = []
+        counts: dict[int, tuple[int, float]] = {}
+        before, step = None, max(limit, _STEP)
+        for _ in range(actions.READS):
+            found = node.run(
+                audit_log.records(
+                    node.node.database,
+                    None,
+                    step,
+                    before=before,
+                    queue=actions.arn(queue, settings.identity),
+                    access_key=key,
+                    action=action,
+                    outcome=outcome,
+                    by=by,
+                    changes=changes,
+                    since=_moment(since, clock, "--since"),
+                    until=_moment(until, clock, "--until"),
+                    deadline=node.node.deadline(),
+                )
             )
-        )
+            actions.fold(records, counts, found, limit)
+            if len(records) == limit or len(found) < step:
+                break
+            before = found[-1].id
     result = [
-        record._asdict() | {"id": str(record.id), "recorded_at": shown_time(record.recorded_at)}
+        record._asdict()
+        | {
+            "id": str(record.id),
+            "recorded_at": shown_time(record.recorded_at),
+            "count": counts[record.id][0],
+            "first_at": shown_time(counts[record.id][1]),
+        }
         for record in records
     ]
-    return {"records": result}, _table(records, own.arn) if records else "no matching records"
+    return {"records": result}, _table(
+        records, counts, own.arn
+    ) if records else "no matching records"
 
 
-def _table(records: Sequence[AuditRecord], own: str) -> Table:
+def _moment(text: str | None, clock: float, option: str) -> int | None:
+    """Return a time in microseconds since 1970: in UTC, or a duration before the clock's."""
+    if text is None:
+        return None
+    if ago := _AGO.fullmatch(text):
+        return int((clock - int(ago[1]) * _UNITS[ago[2]]) * 1_000_000)
+    try:
+        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1_000_000)
+    except (ValueError, OverflowError) as error:
+        raise click.BadParameter(
+            "write a time as 2026-11-28T16:20, or how long ago, as 1h", param_hint=option
+        ) from error
+
+
+def _table(
+    records: Sequence[AuditRecord], counts: Mapping[int, tuple[int, float]], own: str
+) -> Table:
     rows = (
         (
             cell(shown_time(each.recorded_at)),
@@ -80,14 +138,22 @@ def _table(records: Sequence[AuditRecord], own: str) -> Table:
             cell(_caller(each)),
             cell(each.client),
             cell(each.door),
-            cell(each.outcome),
+            each.outcome if counts[each.id][0] == 1 else _times(each, counts),
         )
         for each in records
     )
     return table(_COLUMNS, rows)
 
 
+def _times(record: AuditRecord, counts: Mapping[int, tuple[int, float]]) -> str:
+    count, first = counts[record.id]
+    return f"{record.outcome}, {count:,} times since {shown_time(first)}"
+
+
 def _caller(record: AuditRecord) -> str | None:
     if record.user:
         return record.user.rpartition(_USER)[2]
-    return f"claims {record.access_key}" if record.claimed else record.access_key
+    key = record.access_key
+    if key is not None and record.key_name not in {None, key}:
+        key = f"{record.key_name} ({key})"
+    return f"claims {key}" if record.claimed else key

@@ -13,6 +13,7 @@ from skipmq.cli import place
 from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.database.files import folder
+from skipmq.telemetry.logs import log
 
 if TYPE_CHECKING:
     from skipmq.database import embedded
@@ -81,12 +82,13 @@ def _migrate(url: str) -> None:
 
 
 @contextmanager
-def open_database(
-    settings: Settings, *, ephemeral: bool = False, create: bool = False
-) -> Iterator[tuple[str, str]]:
-    """Yield the URLs of the owner and of nodes like `open_server`; migrate an embedded database."""
-    with open_server(settings, ephemeral=ephemeral, create=create) as url:
-        yield url, node_url(settings, url, ephemeral=ephemeral)
+def open_database(settings: Settings, *, create: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the URLs of the owner and of nodes like `open_server`; migrate an embedded database.
+
+    Nothing is logged in the block: a command prints what it has to say.
+    """
+    with log.silenced(), open_server(settings, create=create) as url:
+        yield url, node_url(settings, url)
 
 
 def node_url(settings: Settings, url: str, *, ephemeral: bool = False) -> str:

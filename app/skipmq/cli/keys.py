@@ -23,25 +23,15 @@ from skipmq.auth import (
 from skipmq.broker import access_keys, receipt_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration
-from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import ask, cell, printing_json, shown_time, yes_option
-from skipmq.cli.tables import Column, table
+from skipmq.cli.key_lists import keys_list
+from skipmq.cli.local import account_name, record_change, run_as_owner
+from skipmq.cli.output import ask, printing_json, shown_time, yes_option
 from skipmq.config import ConfigError
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 from skipmq.protocol import limits
 
 T = TypeVar("T")
-# The JSON output has other columns, too.
-_COLUMNS = (
-    Column("access key id"),
-    Column("account", 4),
-    Column("name"),
-    Column("rights", 1, shrinks=True),
-    Column("enabled", 2),
-    Column("expires", 3),
-    Column("last used", 5),
-)
 _SHOWN_ONCE = "The secret cannot be shown again."
 # The session durations of AWS's GetSessionToken, in seconds.
 _SESSION_SECONDS = click.IntRange(900, 129_600)
@@ -99,6 +89,9 @@ def keys() -> None:
     """
 
 
+keys.add_command(keys_list)
+
+
 def _run(
     operation: Callable[[Database], Awaitable[T]],
     settings: Settings | None = None,
@@ -109,13 +102,7 @@ def _run(
 
     Keys are the same in all partitions: the operation stores what it was given.
     """
-    return run_as_owner(
-        "keys",
-        operation,
-        settings,
-        create=create,
-        everywhere=True,
-    )
+    return run_as_owner("keys", operation, settings, create=create, everywhere=True)
 
 
 def _master(settings: Settings) -> MasterKeys:
@@ -167,6 +154,8 @@ def keys_create(
         await _store(database, new, encrypted, account, name, rights)
 
     _run(create, settings, create=True)
+    given = rights or rights_for("admin")
+    _note("CreateAccessKey", account, new.key_id, name or new.key_id, Rights=json.loads(given))
     return _shown(new, {"account": account})
 
 
@@ -182,12 +171,16 @@ def keys_permit(
     if rights is None:
         raise click.UsageError("specify a --role, optionally with --queue, or a --policy")
 
-    async def permit(database: Database) -> None:
-        if (await _find(database, key_id)).parent is not None:
+    async def permit(database: Database) -> StoredKey:
+        key = await _find(database, key_id)
+        if key.parent is not None:
             raise click.ClickException(f"{key_id} is temporary and has the rights of its key")
         await access_keys.change(database, key_id, rights=rights)
+        return key
 
-    _run(permit)
+    key = _run(permit)
+    before, after = json.loads(key.rights), json.loads(rights)
+    _note("PermitAccessKey", key.account, key_id, key.name, Rights=after, Before=before)
     return {"permitted": key_id}, f"access key {escape(key_id)} has new rights"
 
 
@@ -203,19 +196,20 @@ def keys_permit(
 @printing_json
 def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
     """Create a replacement for KEY_ID, which expires after the overlap."""
-    settings = configuration().settings
     new = new_credentials()
-    encrypted = _master(settings).encrypt(new.key_id, new.secret)
+    encrypted = _master(configuration().settings).encrypt(new.key_id, new.secret)
 
-    async def rotate(database: Database) -> str:
+    async def rotate(database: Database) -> StoredKey:
         old = await _find(database, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
         await _store(database, new, encrypted, old.account, old.name, old.rights)
         await access_keys.change(database, key_id, lifetime=overlap)
-        return old.account
+        return old
 
-    return _shown(new, {"account": _run(rotate, settings), "replaces": key_id})
+    old = _run(rotate)
+    _note("RotateAccessKey", old.account, key_id, old.name, NewKeyId=new.key_id, Seconds=overlap)
+    return _shown(new, {"account": old.account, "replaces": key_id})
 
 
 @keys.command("session")
@@ -243,6 +237,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
         return await _find(database, new.key_id)
 
     stored = _run(create, settings)
+    _note("CreateSession", stored.account, key_id, stored.name, NewKeyId=new.key_id)
     more = {
         "session_token": new.token,
         "account": stored.account,
@@ -251,38 +246,12 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     return _shown(new, more)
 
 
-@keys.command("list")
-@printing_json
-def keys_list() -> tuple[Any, Any]:
-    """List access keys, without their secrets."""
-    stored_keys = run_as_owner("keys", access_keys.stored)
-    rows = [
-        {
-            "access_key_id": key.id,
-            "account": key.account,
-            "name": key.name,
-            "session_of": key.parent,
-            "rights": _summary(key.rights),
-            "enabled": key.usable,
-            "created": shown_time(key.created_at),
-            "expires": shown_time(key.expires_at),
-            "last_used": shown_time(key.last_used_at),
-            "master_key": key.master_key_id,
-        }
-        for key in stored_keys
-    ]
-    if not rows:
-        return {"keys": rows}, "no access keys yet: `skipmq keys create`"
-    shown = ([cell(row[each.heading.replace(" ", "_")]) for each in _COLUMNS] for row in rows)
-    return {"keys": rows}, table(_COLUMNS, shown)
-
-
 @keys.command("disable")
 @click.argument("key_id")
 @printing_json
 def keys_disable(key_id: str) -> tuple[Any, Any]:
     """Disable KEY_ID and its temporary credentials."""
-    _run(lambda database: access_keys.change(database, key_id, enabled=False))
+    _enable(key_id, enabled=False)
     return {"disabled": key_id}, f"access key {escape(key_id)} is disabled"
 
 
@@ -291,8 +260,24 @@ def keys_disable(key_id: str) -> tuple[Any, Any]:
 @printing_json
 def keys_enable(key_id: str) -> tuple[Any, Any]:
     """Enable KEY_ID and its temporary credentials."""
-    _run(lambda database: access_keys.change(database, key_id, enabled=True))
+    _enable(key_id, enabled=True)
     return {"enabled": key_id}, f"access key {escape(key_id)} is enabled"
+
+
+def _enable(key_id: str, *, enabled: bool) -> None:
+    async def change(database: Database) -> StoredKey:
+        key = await _find(database, key_id)
+        await access_keys.change(database, key_id, enabled=enabled)
+        return key
+
+    key = _run(change)
+    action = "EnableAccessKey" if enabled else "DisableAccessKey"
+    _note(action, key.account, key_id, key.name)
+
+
+def _note(action: str, account: str, key_id: str, name: str | None, **more: Any) -> None:
+    """Record a change of a key in the audit log."""
+    record_change("keys", action, account, {"AccessKeyId": key_id, "Name": name, **more})
 
 
 @keys.command("revoke")
@@ -308,7 +293,14 @@ def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
             f"Permanently delete access key {key_id}{named} of account {key.account}?",
             "nothing was revoked",
         )
-    _run(lambda database: access_keys.revoke(database, key_id))
+
+    async def revoke(database: Database) -> StoredKey:
+        key = await _find(database, key_id)
+        await access_keys.revoke(database, key_id, account_name())
+        return key
+
+    key = _run(revoke)
+    _note("RevokeAccessKey", key.account, key_id, key.name)
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 
 
@@ -344,6 +336,7 @@ def keys_rotate_master() -> tuple[Any, Any]:
         raise click.ClickException(
             f"{done} re-encrypted; SKIPMQ_MASTER_KEY lacks the master key of {', '.join(foreign)}"
         )
+    record_change("keys", "RotateMasterKey", None, {"Reencrypted": done})
     return {"reencrypted": done, "master_key": master.current}, f"{done} secrets re-encrypted"
 
 
@@ -356,6 +349,7 @@ def keys_rotate_receipts() -> tuple[Any, Any]:
     console end.
     """
     run_as_owner("keys", receipt_keys.rotate)
+    record_change("keys", "RotateReceiptKey", None, {})
     return {"rotated": True}, "rotated the receipt key; existing handles are valid for 12 hours"
 
 
@@ -389,11 +383,3 @@ def _shown(new: Credentials, more: dict[str, Any]) -> tuple[Any, Any]:
     result = {"access_key_id": new.key_id, "secret_access_key": new.secret, **more}
     lines = [f"{name.replace('_', ' '):18} {value}" for name, value in result.items()]
     return result, Text("\n".join([*lines, _SHOWN_ONCE]))
-
-
-def _summary(rights: str) -> str:
-    """Summarize rights: a role and its queues, or `policy`."""
-    content = json.loads(rights)
-    if "role" not in content:
-        return "policy"
-    return " ".join([content["role"], *(content.get("queues") or ())])

@@ -14,7 +14,8 @@ import click
 import msgspec
 
 from skipmq.actions.dispatch import EVERY, perform, queue_name
-from skipmq.broker import queues, upkeep, workers
+from skipmq.broker import upkeep, workers
+from skipmq.broker.audit_log import Audit
 from skipmq.broker.node import Node
 from skipmq.broker.trouble_kinds import SILENT_SECONDS
 from skipmq.broker.upkeep import MOVES
@@ -30,7 +31,6 @@ from skipmq.protocol.codec import REQUESTS
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.limits import LIST_RESULTS
 from skipmq.server import request_log
-from skipmq.telemetry.logs import log
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ class LocalNode:
     def _missing(self, name: QueueName, action: str) -> errors.QueueDoesNotExist:
         """Return the error for a queue that is not there, which names where one is."""
         node = self.node
-        found = self.run(queues.places(node.database, name.name, node.deadline()))
+        found = self.run(node.queues.places(name.name, node.deadline()))
         others = [(account, region) for account, region, _ in found]
         owner = Identity(name.account, name.region, name.account)
         urls = self.act("ListQueues", owner).get("QueueUrls", [])
@@ -144,15 +144,15 @@ def open_node(settings: Settings, url: str = "", *, create: bool = False) -> Ite
     with ExitStack() as stack:
         user = ""
         if not url:
-            stack.enter_context(log.silenced())
             _, url = stack.enter_context(open_database(settings, create=create))
             schema.check(url)
             schema.check_partitions(url)
-            user = _account_name()
+            user = account_name()
         yield stack.enter_context(closing(LocalNode(settings, url, user)))
 
 
-def _account_name() -> str:
+def account_name() -> str:
+    """Return the name of the Unix account that runs the command."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -192,10 +192,7 @@ def run_as_owner(
         finally:
             database.close()
 
-    with (
-        log.silenced(),
-        open_database(settings or configuration().settings, create=create) as (url, _),
-    ):
+    with open_database(settings or configuration().settings, create=create) as (url, _):
         try:
             schema.check(url)
             if not everywhere or not schema.is_router(url):
@@ -219,3 +216,29 @@ async def _on_each(urls: list[str], run: Callable[[str], Awaitable[T]]) -> T:
 def _refused(reason: str | None, remedy: str | None) -> click.ClickException:
     remedy = remedy or "run this with the URL of the schema's owner"
     return click.ClickException(f"{reason}: {remedy}")
+
+
+def record_change(
+    command: str, action: str, account: str | None, parameters: dict[str, Any]
+) -> None:
+    """Record a change that the schema's owner has made by a command in the audit log."""
+
+    async def write(database: Database) -> None:
+        audit = Audit(database, writes=True)
+        audit.note(
+            {
+                "account": account,
+                "access_key": None,
+                "claimed": False,
+                "user_arn": account_name(),
+                "action": action,
+                "client": gethostname(),
+                "door": "command",
+                "request_id": str(uuid4()),
+                "outcome": "done",
+                "parameters": parameters,
+            }
+        )
+        await audit.flush()
+
+    run_as_owner(command, write)

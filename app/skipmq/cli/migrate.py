@@ -10,10 +10,11 @@ import click
 from rich.markup import escape
 
 from skipmq.cli.environment import configuration, open_server, running_database
-from skipmq.cli.output import err, json_option, out, print_json
+from skipmq.cli.output import err, json_option, note, out, print_json
 from skipmq.database import embedded, rights, schema, session
 from skipmq.database.rights import Finding
 from skipmq.database.schema import State
+from skipmq.telemetry.logs import log
 from skipmq.telemetry.terminal import visible
 
 
@@ -25,6 +26,7 @@ from skipmq.telemetry.terminal import visible
     help="Print the SQL that an administrator has to run, and change nothing.",
 )
 @json_option
+@log.silenced()
 def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
     """Migrate the database's schema to this release. Run it as the owner of the schema.
 
@@ -55,6 +57,8 @@ def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
             schema.migrate(url)
             missing, surplus = rights.missing(url), rights.surplus(url)
             revoked = [right for right in found if right not in surplus]
+    if before.is_untested:
+        note(f"the server is newer than those that SkipMQ is tested with: {schema.NEWEST_TESTED}")
     if as_json:
         print_json(_report(before, migrations, missing, surplus))
         return

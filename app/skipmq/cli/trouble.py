@@ -18,7 +18,7 @@ from skipmq.database import monitor, session
 from skipmq.protocol import errors
 
 _MAXIMUM, _INTERVAL = 100, 5
-_FOUND, _CANNOT_TELL = 1, 2
+_FOUND, _UNKNOWN = 1, 2
 _STYLES = {"critical": "bold red", "warning": "yellow"}
 _FIELDS = {
     "trouble": "Trouble",
@@ -54,8 +54,8 @@ class _Findings(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """Return 0 if nothing was found, 1 if something was, and 2 where that cannot be told."""
-        return _FOUND if self.troubles else _CANNOT_TELL if self.unknown else 0
+        """Return 0 if nothing was found, 1 if something was, and 2 where that is unknown."""
+        return _FOUND if self.troubles else _UNKNOWN if self.unknown else 0
 
 
 @click.command()
@@ -73,8 +73,8 @@ def trouble(limit: int, *, watch: bool, as_json: bool) -> None:
     """Show what needs attention in the queues of all accounts and regions, the worst first.
 
     By --endpoint, in those that its key may see. The bounds are those of the alerts, and the words
-    those of the console's overview. It exits with 1 if there is something, and with 2 where it
-    cannot tell.
+    those of the console's overview. It exits with 1 if there is something, and with 2 where
+    that is unknown.
     """
     context = click.get_current_context()
     while True:
@@ -96,7 +96,7 @@ def _found(limit: int, *, everywhere: bool) -> _Findings:
         explained = failures.explain(error)
         if explained is None:
             raise
-        return _failed(error, "; ".join(explained[0]))
+        return _failed(error, "; ".join(explained.problems))
     return _Findings(answer["Troubles"], answer["Found"], answer.get("Unknown", []))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from skipmq import release
 from skipmq.client.message import Message, Sending
 from skipmq.client.outcomes import Discard, reason_of
-from skipmq.protocol.trace_headers import traceparent
+from skipmq.protocol.message import traceparent
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context

@@ -12,7 +12,6 @@ import flask
 import msgspec
 
 from skipmq.actions import access
-from skipmq.broker import inspection, queues
 from skipmq.console.masking import Mask
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request
@@ -95,9 +94,7 @@ class Visit:
     def clock(self) -> float:
         """Return the database's time in seconds since 1970."""
         node = self.broker.node
-        return self.run(
-            inspection.clock(node.database, min(node.deadline(), monotonic() + TIMEOUT))
-        )
+        return self.run(node.database.clock(min(node.deadline(), monotonic() + TIMEOUT)))
 
     def rights(self, name: str, *permissions: str) -> frozenset[str]:
         """Return which of these permissions the signed-in identity has on a queue."""
@@ -122,7 +119,7 @@ class Visit:
         node, is_signed = self.broker.node, self.identity.key_id is not None
         account = self.identity.account if is_signed else None
         deadline = min(node.deadline(), monotonic() + TIMEOUT)
-        found = self.run(queues.places(node.database, None, deadline, account, limit))
+        found = self.run(node.queues.places(None, deadline, account, limit))
         return [each for each in found if not is_signed or self.may_list(each[1])]
 
     def arn(self, name: str) -> str:

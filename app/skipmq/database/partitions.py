@@ -22,6 +22,7 @@ from skipmq.database.statement import Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
+_CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
 _MAP = Statement("select homes, addresses from skipmq.partition_map()")
 # As in sql/router/00_placement.sql.
 _SUFFIX = re.compile(
@@ -243,6 +244,11 @@ class Database:
             with suppress(errors.ServiceUnavailable):
                 return await answer
         raise failure
+
+    async def clock(self, deadline: float) -> float:
+        """Return the database's time in seconds since 1970."""
+        ((seconds,),) = await self.rows_anywhere(_CLOCK, deadline=deadline)
+        return float(seconds)
 
     async def rows_everywhere(
         self, statement: Statement, parameters: Parameters = (), *, deadline: float = 0.0

@@ -37,6 +37,13 @@ class DeletePickedMessages(QueueParameters, kw_only=True):
 class DescribeDatabase(Parameters): ...
 
 
+class EndSession(Parameters, kw_only=True):
+    ProcessId: Integer
+    Kind: str
+    StartedMicroseconds: Long | None = None
+    Partition: Integer | None = None
+
+
 class FailMessage(QueueParameters, kw_only=True):
     ReceiptHandle: str
     FailureReason: str
@@ -77,6 +84,10 @@ class ListAuditRecords(Parameters, kw_only=True):
     AccessKeyId: str | None = None
     Action: str | None = None
     Outcome: str | None = None
+    By: str | None = None
+    ChangesOnly: bool | None = None
+    SinceTimestamp: Long | None = None
+    UntilTimestamp: Long | None = None
     MaxResults: Integer | None = None
     NextToken: str | None = None
 
@@ -117,6 +128,10 @@ class ListQueueStatistics(Parameters, kw_only=True):
     Minutes: Integer | None = None
 
 
+class ListSessions(Parameters, kw_only=True):
+    Partition: Integer | None = None
+
+
 class ListTasks(Parameters, kw_only=True):
     MaxResults: Integer | None = None
 
@@ -124,6 +139,10 @@ class ListTasks(Parameters, kw_only=True):
 class MoveMessages(QueueParameters, kw_only=True):
     DestinationQueueUrl: str
     MessageReferences: Annotated[list[str], elements("MessageReference")]
+
+
+class PauseQueue(QueueParameters, kw_only=True):
+    Paused: bool | None = None
 
 
 class PeekMessages(QueueParameters, kw_only=True):
@@ -163,6 +182,7 @@ REQUESTS: dict[str, type[Parameters]] = {
         DeadLetterMessage,
         DeletePickedMessages,
         DescribeDatabase,
+        EndSession,
         FailMessage,
         GetAccessKeyRights,
         GetMessageTimeline,
@@ -177,8 +197,10 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListMessageTasks,
         ListNodes,
         ListQueueStatistics,
+        ListSessions,
         ListTasks,
         MoveMessages,
+        PauseQueue,
         PeekMessages,
         PeekNewestMessages,
         ReleaseMessages,

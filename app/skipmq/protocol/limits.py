@@ -43,6 +43,9 @@ POLICY_BYTES = 8_192
 # SkipMQ's own limit.
 BODY_SCHEMA_BYTES = 16_384
 MOVES_PER_SECOND = 500
+# That of a redrive from the console or by a command which names none, so that a wrong one can be
+# cancelled.
+REDRIVES_PER_SECOND = 100
 MOVE_TASKS_LISTED = 10
 MAX_RECEIVE_COUNT = 1_000
 REDRIVE_SOURCES = 10

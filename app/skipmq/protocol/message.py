@@ -1,9 +1,10 @@
-"""What SQS has of each message: an id, characters that it allows, and MD5 digests that SDKs check.
+"""What messages have in SQS: ids, allowed characters, MD5 digests that SDKs check, trace headers.
 
 Source: SQS Developer Guide, "Calculating the MD5 message digest for message attributes".
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from struct import pack
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ else:
         from hashlib import md5
 
 _STRING, _BINARY = b"\x01", b"\x02"
+_ROOT, _PARENT = re.compile("1-([0-9a-f]{8})-([0-9a-f]{24})"), re.compile("[0-9a-f]{16}")
 # Nearly all texts have only these characters, which bytes.translate checks fast.
 _PLAIN = bytes([*b"\t\n\r", *range(0x20, 0x80)])
 # Random UUIDs are generated in pools of text, with a space after each. Places of the digits:
@@ -59,6 +61,19 @@ def attributes_md5(attributes: "Mapping[str, AttributeValue]") -> str:
             kind, content = _STRING, (value.StringValue or "").encode()
         digest.update(kind + pack(">I", len(content)) + content)
     return digest.hexdigest()
+
+
+def traceparent(header: str) -> str | None:
+    """Return the `traceparent` of a header such as `Root=1-67891233-…;Parent=…;Sampled=1`, or None.
+
+    Source: AWS X-Ray Developer Guide, "Tracing header". Root is W3C's trace ID in two parts.
+    """
+    fields = dict(field.strip().split("=", 1) for field in header.split(";") if "=" in field)
+    root = _ROOT.fullmatch(fields.get("Root", ""))
+    parent = _PARENT.fullmatch(fields.get("Parent", ""))
+    if root is None or parent is None:
+        return None
+    return f"00-{root[1]}{root[2]}-{parent[0]}-{int(fields.get('Sampled') == '1'):02}"
 
 
 def _uuids() -> Iterator[str]:

@@ -26,11 +26,11 @@ class Logger:
     @contextmanager
     def silenced(self) -> Iterator[None]:
         """Log nothing in the block, as in a command, which prints what it has to say."""
-        self._is_silent = True
+        before, self._is_silent = self._is_silent, True
         try:
             yield
         finally:
-            self._is_silent = False
+            self._is_silent = before
 
     def debug(self, event: str, **fields: Any) -> None:
         """Log a line for developers."""

@@ -183,7 +183,8 @@ GAUGES = {
     ),
     "sessions": Definition("skipmq_server_sessions", "Sessions of the database server"),
     "most sessions": Definition(
-        "skipmq_server_sessions_limit", "Maximum number of sessions of the database server"
+        "skipmq_server_sessions_limit",
+        "Sessions that roles without privileges may have on the database server",
     ),
     "live rows": Definition("skipmq_table_live_rows", "Live rows, estimated", ("table",)),
     "dead rows": Definition("skipmq_table_dead_rows", "Dead rows, estimated", ("table",)),

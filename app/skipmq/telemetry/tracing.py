@@ -19,7 +19,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from skipmq import release
-from skipmq.protocol.trace_headers import traceparent
+from skipmq.protocol.message import traceparent
 from skipmq.telemetry.logs import log
 
 # Timeout for the last export at shutdown.

@@ -1,7 +1,7 @@
 -- Does: returns statistics of the database as names with a label and a value: the lag of each standby (in bytes, and in
 --   seconds where it is reported), the WAL written so far, sizes in bytes, live and dead rows of the tables that change
 --   with every message, the age in transactions of the oldest snapshot and of the oldest frozen transaction id, the
---   number of sessions and its maximum, the seconds since fold_counts last folded all
+--   number of sessions and its maximum for roles without privileges, the seconds since fold_counts last folded all
 --   counts, the number of damaged pages of each relation that has some, the tasks of queues that run, or failed within a day.
 -- Called by: the janitor, for /metrics.
 -- Locks, in order: none.
@@ -44,7 +44,10 @@ begin
     ('frozen age', '', (
       select age(d.datfrozenxid)::float8 from pg_database d where d.datname = current_database())),
     ('sessions', '', (select sum(d.numbackends)::float8 from pg_stat_database d)),
-    ('most sessions', '', current_setting('max_connections')::float8),
+    -- Nodes may not use the connections that are reserved for privileged roles.
+    ('most sessions', '', current_setting('max_connections')::float8
+      - current_setting('superuser_reserved_connections')::float8
+      - coalesce(current_setting('reserved_connections', true), '0')::float8),
     -- By the real time, also where tests move the clock.
     ('counted age', '', (
       select extract(epoch from greatest(clock_timestamp() - c.counted_to, '0'))::float8

@@ -15,7 +15,7 @@ begin
   if not skipmq.hold_job('expire_audit_records') then
     return 0;
   end if;
-  -- Ids are in the order of time to within about a second, so that the first rows are the oldest.
+  -- Ids are in the order of time, so that the first rows are the oldest.
   delete from skipmq.audit_record r
   where r.id = any (array(select o.id from skipmq.audit_record o order by o.id limit p_limit))
     and r.recorded_at < v_before;

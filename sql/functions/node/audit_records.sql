@@ -3,70 +3,56 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey, audit_record_account, audit_record_owner, audit_record_queue,
---   audit_record_access_key, audit_record_action, audit_record_refusal.
+--   audit_record_access_key, audit_record_action, audit_record_refusal, access_key_pkey, revoked_key_pkey.
 -- Routed: to all partitions; the rows are merged, order by id desc limit p_limit.
 --
 -- With p_account: actions by the account, actions on its queues, and refusals of requests without a known account;
--- without it: all records. A null filter matches every record. recorded_at is in seconds since 1970.
+-- without it: all records. A null filter matches every record. p_by is a user's name, its ARN or an access key; with p_changes
+-- refusals and sign-ins are left out. key_name is that of the access key, also of a revoked one. recorded_at is in seconds since 1970.
 create function skipmq.audit_records(
   p_account text default null, p_before bigint default null, p_limit integer default 50, p_queue text default null,
-  p_access_key text default null, p_action text default null, p_outcome text default null
+  p_access_key text default null, p_action text default null, p_outcome text default null, p_by text default null,
+  p_changes boolean default false, p_since timestamptz default null, p_until timestamptz default null
 ) returns table (
   id bigint, recorded_at float8, account text, access_key text, claimed boolean, user_arn text, action text, queue text,
-  client text, door text, request_id text, outcome text, parameters jsonb
+  client text, door text, request_id text, outcome text, parameters jsonb, key_name text
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
 as $$
-#variable_conflict use_column
-begin
+declare
+  -- An id begins with the milliseconds of recorded_at.
+  v_before bigint := least(
+    p_before, case when p_until is not null then
+      floor(extract(epoch from least(greatest(p_until, 'epoch'), '2100-01-01')) * 1000)::bigint << 21 end);
+  v_from bigint := case when p_since is not null then
+    floor(extract(epoch from least(greatest(p_since, 'epoch'), '2100-01-01')) * 1000)::bigint << 21 end;
+  v_keys text[] := array(
+    select k.key_id from skipmq.access_key k where k.name = p_by
+    union select k.key_id from skipmq.revoked_key k where k.name = p_by);
+  v_filter text := concat_ws(' and ', 'true',
+    case when v_before is not null then 'r.id < $2' end, case when v_from is not null then 'r.id >= $3' end,
+    case when p_queue is not null then 'r.queue = $4' end, case when p_access_key is not null then 'r.access_key = $5' end,
+    case when p_action is not null then 'r.action = $6' end, case when p_outcome is not null then 'r.outcome = $7' end,
+    case when p_by is not null then
+      '(r.user_arn = $8 or r.access_key = $8 or right(r.user_arn, length($8) + 6) = '':user/'' || $8 or r.access_key = any ($9))' end,
+    case when p_changes then 'r.outcome = ''done'' and r.action is distinct from ''SignIn''' end);
+  v_each text;
   -- A branch for each index, since the log is that of all accounts: the records of one may be few and old.
-  return query
-  select
-    r.id, extract(epoch from r.recorded_at)::float8, r.account, r.access_key, r.claimed, r.user_arn, r.action, r.queue,
-    r.client, r.door, r.request_id, r.outcome, r.parameters
-  from (
-    (
-      select r.* from skipmq.audit_record r
-      where p_account is null
-        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
-        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
-        and (p_outcome is null or r.outcome = p_outcome)
-      order by r.id desc
-      limit p_limit
-    )
-    union all
-    (
-      select r.* from skipmq.audit_record r
-      where r.account = p_account
-        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
-        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
-        and (p_outcome is null or r.outcome = p_outcome)
-      order by r.id desc
-      limit p_limit
-    )
-    union all
-    (
-      select r.* from skipmq.audit_record r
-      where p_account is not null and r.account is null
-        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
-        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
-        and (p_outcome is null or r.outcome = p_outcome)
-      order by r.id desc
-      limit p_limit
-    )
-    union all
-    (
-      select r.* from skipmq.audit_record r
-      where split_part(r.queue, ':', 5) = p_account and r.account <> split_part(r.queue, ':', 5)
-        and (p_before is null or r.id < p_before) and (p_queue is null or r.queue = p_queue)
-        and (p_access_key is null or r.access_key = p_access_key) and (p_action is null or r.action = p_action)
-        and (p_outcome is null or r.outcome = p_outcome)
-      order by r.id desc
-      limit p_limit
-    )
-  ) r
-  order by r.id desc
-  limit p_limit;
+  v_branches text[] := case when p_account is null then '{true}' else array[
+    'r.account = $1', 'r.account is null', 'split_part(r.queue, '':'', 5) = $1 and r.account <> split_part(r.queue, '':'', 5)'] end;
+  v_records text[] := '{}';
+begin
+  foreach v_each in array v_branches loop
+    v_records := v_records || format(
+      '(select r.* from skipmq.audit_record r where %s and %s order by r.id desc limit $10)', v_each, v_filter);
+  end loop;
+  return query execute format(
+    'select r.id, extract(epoch from r.recorded_at)::float8, r.account, r.access_key, r.claimed, r.user_arn, r.action, r.queue,
+      r.client, r.door, r.request_id, r.outcome, r.parameters, coalesce(
+        (select coalesce(k.name, p.name) from skipmq.access_key k left join skipmq.access_key p on p.key_id = k.parent
+         where k.key_id = r.access_key),
+        (select k.name from skipmq.revoked_key k where k.key_id = r.access_key))
+    from (%s) r order by r.id desc limit $10', array_to_string(v_records, ' union all '))
+  using p_account, v_before, v_from, p_queue, p_access_key, p_action, p_outcome, p_by, v_keys, p_limit;
 end $$;

@@ -1,7 +1,7 @@
 -- Does: returns the state of the server in one row: its address (null: a Unix socket), its version and the revision of the
 --   schema, its start time, its timeline and the age of the oldest snapshot in seconds; the connected standbys with their
---   lag in bytes and seconds; the SkipMQ programs that have sessions in this database, with the number of sessions; the
---   damaged pages.
+--   lag in bytes and seconds; who holds the oldest snapshot; the programs that have sessions on this server, with their role,
+--   database and number of sessions; the connections that are reserved for privileged roles; the damaged pages.
 -- Called by: the DescribeDatabase action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -12,7 +12,8 @@
 -- addresses or times of sessions. Source: PostgreSQL manual, 27.2.3 pg_stat_activity; 27.2.4 pg_stat_replication.
 create function skipmq.database_overview(
   out host text, out port integer, out version text, out revision text, out started_at timestamptz,
-  out now_at timestamptz, out timeline bigint, out oldest_snapshot float8, out owner text, out may_see boolean,
+  out now_at timestamptz, out timeline bigint, out oldest_snapshot float8, out oldest_session text, out reserved integer,
+  out data_directory text, out owner text, out may_see boolean,
   out standby_count integer, out standbys jsonb, out sessions jsonb, out damage jsonb
 )
 language plpgsql volatile security definer
@@ -29,7 +30,13 @@ begin
   started_at := pg_postmaster_start_time();
   now_at := clock_timestamp();
   timeline := skipmq.timeline();
-  oldest_snapshot := extract(epoch from now_at - (select s.began from skipmq.oldest_snapshot() s));
+  select extract(epoch from now_at - s.began), s.session into oldest_snapshot, oldest_session from skipmq.oldest_snapshot() s;
+  reserved := current_setting('superuser_reserved_connections')::integer
+    + coalesce(current_setting('reserved_connections', true), '0')::integer;
+  -- A client on this machine may measure its disk.
+  if host is null and pg_has_role(current_user, 'pg_read_all_settings', 'usage') then
+    data_directory := current_setting('data_directory');
+  end if;
   owner := current_user;
   may_see := pg_has_role(current_user, 'pg_read_all_stats', 'usage');
   select
@@ -46,13 +53,13 @@ begin
   into sessions
   from (
     select
-      a.application_name as program, host(a.client_addr) as address, count(*) as number,
-      extract(epoch from now_at - min(a.backend_start)) as seconds
+      a.application_name as program, a.usename as role, a.datname as database, a.datname = current_database() as here, host(a.client_addr) as address,
+      count(*) as number, extract(epoch from now_at - min(a.backend_start)) as seconds
     from pg_stat_activity a
-    where a.datname = current_database() and a.application_name like 'skipmq %'
-    group by a.application_name, a.client_addr
-    order by a.application_name, a.client_addr
-    limit 200
+    where a.datname is not null
+    group by a.application_name, a.usename, a.datname, a.client_addr
+    order by a.datname <> current_database(), a.application_name, a.client_addr
+    limit 300
   ) s;
   damage := coalesce((select jsonb_agg(to_jsonb(p)) from skipmq.damaged_pages() p), '[]');
 end $$;

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import structs
 
 from skipmq.actions import access, checks
-from skipmq.broker import statistics
+from skipmq.broker import access_keys, statistics
 from skipmq.broker.access_keys import StoredKey
 from skipmq.broker.key_store import KeyStore
 from skipmq.broker.node import Node
@@ -24,6 +24,7 @@ PERMISSIONS = (
     "ReleaseMessages",
     "GetQueueAttributes",
     "SetQueueAttributes",
+    "PauseQueue",
     "PurgeQueue",
     "StartMessageMoveTask",
     "DeleteQueue",
@@ -34,6 +35,7 @@ ACCOUNT_PERMISSIONS = (
     "ListMessageMoveTasks",
     "ListAuditRecords",
     "DescribeDatabase",
+    "EndSession",
     "ListAccessKeys",
 )
 
@@ -42,7 +44,19 @@ async def list_access_keys(node: Node, call: Call[extensions.ListAccessKeys]) ->
     """List the access keys of the caller's account, without their secrets."""
     keys = _keys(node)
     found = [key for key in await keys.all() if key.account == call.identity.account]
-    return {"Keys": [_shown(key) for key in found]}
+    revoked = await access_keys.revoked(node.database, call.identity.account)
+    return {
+        "Keys": [_shown(key) for key in found],
+        "RevokedKeys": [
+            {
+                "AccessKeyId": key.id,
+                "Name": key.name,
+                "RevokedTimestamp": round(key.revoked_at),
+                "RevokedBy": key.revoked_by,
+            }
+            for key in revoked
+        ],
+    }
 
 
 async def get_access_key_rights(

@@ -1,6 +1,7 @@
 """Beyond SQS: the audit log of an account."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +17,10 @@ from skipmq.protocol.identity import Identity, QueueName
 _MAXIMUM_RESULTS, _PAGE = 100, 50
 _ID = re.compile("[0-9]{1,19}")
 _GREATEST = 2**63 - 1
+# The last time that ids of records can have, in milliseconds since 1970.
+_LAST = 2**42 - 1
+# The most reads of the log for a page.
+READS = 10
 
 
 async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]) -> dict[str, Any]:
@@ -32,21 +37,73 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
     after = paging.after(call)
     if after and (not _ID.fullmatch(after) or int(after) > _GREATEST):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
-    found = await audit_log.records(
-        node.database,
-        call.identity.account,
-        limit + 1,
-        before=int(after) if after else None,
-        queue=arn(parameters.Queue, call.identity),
-        access_key=parameters.AccessKeyId,
-        action=parameters.Action,
-        outcome=parameters.Outcome,
-        deadline=call.deadline,
-    )
-    result: dict[str, Any] = {"Records": [_shown(record) for record in found[:limit]]}
-    if len(found) > limit:
-        result["NextToken"] = paging.token(str(found[limit - 1].id))
+    since, until = parameters.SinceTimestamp, parameters.UntilTimestamp
+    for name, given in (("SinceTimestamp", since), ("UntilTimestamp", until)):
+        if given is not None:
+            checks.between(given, 0, _LAST, name, "Must be in milliseconds since 1970.")
+    before = int(after) if after else None
+    records: list[AuditRecord] = []
+    counts: dict[int, tuple[int, float]] = {}
+    is_more = True
+    # Equal refusals are one record, so that a client that retries does not hide the others.
+    for _ in range(READS):
+        found = await audit_log.records(
+            node.database,
+            call.identity.account,
+            _MAXIMUM_RESULTS,
+            before=before,
+            queue=arn(parameters.Queue, call.identity),
+            access_key=parameters.AccessKeyId,
+            action=parameters.Action,
+            outcome=parameters.Outcome,
+            by=parameters.By,
+            changes=bool(parameters.ChangesOnly),
+            since=None if since is None else since * 1000,
+            until=None if until is None else until * 1000,
+            deadline=call.deadline,
+        )
+        taken = fold(records, counts, found, limit)
+        before = found[taken - 1].id if taken else before
+        is_more = taken < len(found) or len(found) == _MAXIMUM_RESULTS
+        if taken < len(found) or not is_more:
+            break
+    result: dict[str, Any] = {"Records": [_shown(each, *counts[each.id]) for each in records]}
+    if is_more:
+        result["NextToken"] = paging.token(str(before))
     return result
+
+
+def fold(
+    records: list[AuditRecord],
+    counts: dict[int, tuple[int, float]],
+    found: Sequence[AuditRecord],
+    limit: int,
+) -> int:
+    """Add records to those of a page, up to `limit`; return how many were taken.
+
+    A refusal is counted at the newest one that differs by its time and its request alone: `counts`
+    has the number of each record, and the time of its first.
+    """
+    newest = {_alike(each): each.id for each in records if each.outcome != "done"}
+    for taken, each in enumerate(found):
+        known = newest.get(_alike(each)) if each.outcome != "done" else None
+        if known is not None:
+            counts[known] = (counts[known][0] + 1, each.recorded_at)
+            continue
+        if len(records) == limit:
+            return taken
+        records.append(each)
+        counts[each.id] = (1, each.recorded_at)
+        if each.outcome != "done":
+            newest[_alike(each)] = each.id
+    return len(found)
+
+
+def _alike(record: AuditRecord) -> tuple[Any, ...]:
+    return (
+        *(record.account, record.access_key, record.claimed, record.user, record.action),
+        *(record.queue, record.client, record.door, record.outcome),
+    )
 
 
 def arn(queue: str | None, identity: Identity) -> str | None:
@@ -56,13 +113,16 @@ def arn(queue: str | None, identity: Identity) -> str | None:
     return QueueName(identity.account, identity.region, queue).arn
 
 
-def _shown(record: AuditRecord) -> dict[str, Any]:
+def _shown(record: AuditRecord, count: int, first: float) -> dict[str, Any]:
     is_json = record.parameters is not None
     return {
         "Id": str(record.id),
         "RecordedTimestamp": round(record.recorded_at * 1000),
         "Account": record.account,
+        "FirstTimestamp": round(first * 1000),
+        "Count": count,
         "AccessKeyId": record.access_key,
+        "KeyName": record.key_name,
         "Claimed": record.claimed,
         "User": record.user,
         "Action": record.action,

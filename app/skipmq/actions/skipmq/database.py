@@ -1,5 +1,6 @@
 """Beyond SQS: an overview of the database for operators."""
 
+import shutil
 from time import monotonic
 from typing import Any
 
@@ -88,6 +89,17 @@ def _known(overview: Overview) -> dict[str, Any]:
     return _snapshot(snapshot) | {"KnownSeconds": int(monotonic() - snapshot.at)}
 
 
+def _disk(folder: str | None) -> dict[str, int] | None:
+    """Return the bytes of the disk of a server on this machine, where its folder is visible."""
+    if folder is None:
+        return None
+    try:
+        disk = shutil.disk_usage(folder)
+    except OSError:
+        return None
+    return {"TotalBytes": disk.total, "FreeBytes": disk.free}
+
+
 def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
     server, level = snapshot.server, snapshot.level
     oldest = server.oldest_snapshot
@@ -109,6 +121,9 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
             "Seconds": int(server.now - server.started_at),
             "Timeline": server.timeline,
             "OldestSnapshotSeconds": None if oldest is None else int(oldest),
+            "OldestSnapshotSession": server.oldest_session,
+            "ReservedSessions": server.reserved,
+            "Disk": _disk(server.data_directory),
         },
         "Replication": replication,
         "Damage": [
@@ -139,6 +154,9 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
         "Programs": [
             {
                 "Program": each["program"],
+                "Role": each["role"],
+                "Database": each["database"],
+                "IsInThisDatabase": each["here"],
                 "Address": each["address"],
                 "Sessions": each["number"],
                 "Seconds": None if each["seconds"] is None else int(each["seconds"]),

@@ -52,7 +52,7 @@ def _shown(node: Node, call: Call[Any], row: groups.GroupRow) -> dict[str, Any]:
         "MessagesBehind": row.behind,
         "IsWholeCount": row.in_flight + row.behind < COUNTED,
     }
-    times = {"InFlightSince": row.received_at, "VisibleTimestamp": row.until}
+    times = {"ReceivedTimestamp": row.received_at, "VisibleTimestamp": row.until}
     shown |= {name: at // 1000 for name, at in times.items() if at is not None}
     if row.held is not None:
         shown["InFlightSeconds"] = int(row.held)

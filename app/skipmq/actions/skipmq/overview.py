@@ -5,7 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import access, checks
-from skipmq.broker import inspection, statistics
+from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueMinute, QueueStatistics
 from skipmq.protocol import errors, extensions, limits
@@ -64,7 +64,7 @@ async def list_queue_statistics(
     if parameters.Minutes:
         ids = [row.id for row in rows if row.id is not None]
         minutes = await statistics.minutes(node.database, ids, parameters.Minutes, call.deadline)
-        clock = {"Clock": int(await inspection.clock(node.database, call.deadline))}
+        clock = {"Clock": int(await node.database.clock(call.deadline))}
     matches = len(rows) + others.queues
     if identity.is_operator:
         return {**clock, "Queues": rows, "Matches": matches, "Others": others}

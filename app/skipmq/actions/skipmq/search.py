@@ -35,7 +35,7 @@ async def search_messages(
     if token and not _PLACE.fullmatch(token):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     place = tuple(map(int, token.split("/"))) if token else (None, None)
-    clock = await inspection.clock(node.database, call.deadline)
+    clock = await node.database.clock(call.deadline)
     matching = message_filter(call.parameters)
     step = await inspection.search(node.database, queue, matching, place, call.deadline)
     found = await inspection.picked(

@@ -16,26 +16,26 @@ _MANY_REQUESTS = 100
 _BLOAT = 2
 
 
-def of_lock(lock: TableLock | None) -> list[dict[str, Any]]:
+def lock_troubles(lock: TableLock | None) -> list[dict[str, Any]]:
     """Return the trouble of a lock that keeps requests waiting."""
     if lock is None:
         return []
     return [described("table-locked", reason=lock.session, seconds=lock.seconds)]
 
 
-def of_database(database: dict[str, Any]) -> list[dict[str, Any]]:
+def database_troubles(database: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the troubles of the database as described, or of the router and each partition."""
-    found = _of_server(database)
+    found = _server_troubles(database)
     for partition in database.get("Partitions", []):
         number = partition["Partition"]
         found += [
             each | {"Partition": number, "Summary": f"Partition {number}: {each['Summary']}"}
-            for each in _of_server(partition)
+            for each in _server_troubles(partition)
         ]
     return found
 
 
-def _of_server(database: dict[str, Any]) -> list[dict[str, Any]]:
+def _server_troubles(database: dict[str, Any]) -> list[dict[str, Any]]:
     state = database["State"]
     if state not in monitor.SERVING:
         reason = database.get("Reason")
@@ -49,10 +49,10 @@ def _of_server(database: dict[str, Any]) -> list[dict[str, Any]]:
     oldest = database.get("Server", {}).get("OldestSnapshotSeconds")
     if oldest is not None and oldest > bound("snapshot"):
         found.append(described("snapshot", seconds=oldest))
-    return [*found, *_of_numbers(database.get("Numbers", []))]
+    return [*found, *_number_troubles(database.get("Numbers", []))]
 
 
-def _of_numbers(numbers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _number_troubles(numbers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     found: dict[str, dict[str, int]] = {}
     for each in numbers:
         found.setdefault(each["Name"], {})[each["Label"]] = each["Value"]
@@ -87,7 +87,7 @@ def _damage(database: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield found | {"Reason": "; ".join(f"{page['Error']}: {page['Remedy']}" for page in pages)}
 
 
-def of_workers(workers: Sequence[Worker], now: float) -> list[dict[str, Any]]:
+def worker_troubles(workers: Sequence[Worker], now: float) -> list[dict[str, Any]]:
     """Return the troubles of workers by their heartbeats; `now` is in seconds since 1970."""
     alive = [each for each in workers if each.seen < SILENT_SECONDS]
     found = [
@@ -97,11 +97,11 @@ def of_workers(workers: Sequence[Worker], now: float) -> list[dict[str, Any]]:
     ]
     found += _slow(alive)
     for each in alive:
-        found += _of_worker(each, now)
+        found += _figure_troubles(each, now)
     return sorted(_once(found), key=lambda each: [*KINDS].index(each["Trouble"]))
 
 
-def _of_worker(worker: Worker, now: float) -> Iterator[dict[str, Any]]:
+def _figure_troubles(worker: Worker, now: float) -> Iterator[dict[str, Any]]:
     figures, host = worker.figures, worker.host
     if figures.get("refused", 0) > bound("requests-refused"):
         yield described("requests-refused", reason=host)
@@ -136,7 +136,7 @@ def _slow(alive: Sequence[Worker]) -> Iterator[dict[str, Any]]:
 
 
 def _is_used(worker: Worker) -> bool:
-    """Return whether a worker had so many requests in the last minute that a hundredth is some."""
+    """Return whether a worker had enough requests in the last minute for a hundredth to count."""
     return 60 * (worker.figures.get("requests") or 0) >= _MANY_REQUESTS
 
 

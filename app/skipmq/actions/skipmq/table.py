@@ -14,7 +14,9 @@ from skipmq.actions.skipmq import (
     groups,
     inspection,
     overview,
+    pauses,
     search,
+    sessions,
     tasks,
     timeline,
     troubles,
@@ -33,6 +35,9 @@ EXTENSIONS: Mapping[str, Action] = {
     ),
     "DescribeDatabase": Action(
         run=database.describe_database, needs=access.account_needs("DescribeDatabase"), is_read=True
+    ),
+    "EndSession": Action(
+        run=sessions.end_session, needs=access.account_needs("EndSession"), is_change=True
     ),
     "FailMessage": on_queue(failures.fail_message, "ChangeMessageVisibility"),
     "GetAccessKeyRights": Action(
@@ -79,6 +84,12 @@ EXTENSIONS: Mapping[str, Action] = {
     "ListQueueStatistics": Action(
         run=overview.list_queue_statistics, needs=access.account_needs("ListQueues"), is_read=True
     ),
+    "ListSessions": Action(
+        run=sessions.list_sessions,
+        needs=access.account_needs("DescribeDatabase"),
+        is_read=True,
+        seconds=5.0,
+    ),
     "ListTasks": Action(
         run=tasks.list_tasks, needs=access.account_needs("ListMessageMoveTasks"), is_read=True
     ),
@@ -89,6 +100,7 @@ EXTENSIONS: Mapping[str, Action] = {
         needs=access.destination_needs,
         is_change=True,
     ),
+    "PauseQueue": on_queue(pauses.pause_queue, "PauseQueue", is_change=True),
     "PeekMessages": on_queue(inspection.peek_messages, "PeekMessages", is_read=True),
     "PeekNewestMessages": on_queue(
         watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0

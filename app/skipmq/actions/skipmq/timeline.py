@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from skipmq.actions import access, checks, paging
-from skipmq.broker import inspection, timelines
+from skipmq.broker import timelines
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.broker.timelines import LiveMessage, SettledMessage
@@ -47,7 +47,7 @@ async def get_message_timeline(
     if token and not _TOKEN.fullmatch(token):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     found = await _Search(node, call, queue, message_id).run(reference, token)
-    clock = await inspection.clock(node.database, call.deadline)
+    clock = await node.database.clock(call.deadline)
     return _shown(found, int(clock * _MICROSECONDS))
 
 

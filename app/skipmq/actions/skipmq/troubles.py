@@ -56,13 +56,13 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         lock = await node.table_locks.oldest(_TIMEOUT) if is_serving else None
         described_database = await describe_database(node)
         answer["Database"] = _database(described_database)
-        found += server_troubles.of_lock(lock)
-        found += server_troubles.of_database(described_database)
+        found += server_troubles.lock_troubles(lock)
+        found += server_troubles.database_troubles(described_database)
         known = partial(workers.known, node.database, deadline)
         heard = await _known(known, is_serving, "nodes", unknown)
         if heard is not None:
             answer["Nodes"] = _nodes(heard)
-            found += server_troubles.of_workers(heard, now)
+            found += server_troubles.worker_troubles(heard, now)
     reading = partial(troubles.queues, node.database, account, region, _READ, queue, deadline)
     rows = await _known(reading, is_serving, "queues", unknown) or []
     may_total = access.allows(node, call, "GetQueueAttributes", every, "")

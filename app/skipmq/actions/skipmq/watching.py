@@ -44,7 +44,7 @@ async def get_queue_activity(
             f"Must be a multiple of {_KEPT_STEP} for more than {overview.MAXIMUM_MINUTES} Minutes.",
         )
     deadline = call.deadline
-    clock = await inspection.clock(node.database, deadline)
+    clock = await node.database.clock(deadline)
     found = await statistics.minutes(
         node.database, [queue.id], minutes, deadline, step=step if is_long else 1
     )
@@ -86,7 +86,7 @@ async def peek_newest_messages(
     if since is not None and not 0 <= since <= _LATEST:
         raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
     # Read the clock first: messages that arrive in between are returned twice and not missed.
-    clock = await inspection.clock(node.database, call.deadline)
+    clock = await node.database.clock(call.deadline)
     found = await inspection.newest(node.database, queue, since, limit, _CHARACTERS, call.deadline)
     return {"Clock": int(clock * _MICROSECONDS), "Messages": _shown_messages(found)}
 

@@ -26,8 +26,6 @@ NO_SOURCE = "CouldNotDetermineMessageSource"
 
 
 class _Handle(msgspec.Struct):
-    """The content of a task's handle."""
-
     taskId: UUID  # noqa: N815 - the name in the handle.
     sourceArn: str  # noqa: N815
 

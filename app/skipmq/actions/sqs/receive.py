@@ -1,6 +1,7 @@
 """ReceiveMessage, and the form of received messages."""
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 import msgspec
 from msgspec import structs
@@ -10,7 +11,6 @@ from skipmq.actions.sqs.messages import shown_number
 from skipmq.broker.inspection import PeekedMessage
 from skipmq.broker.messages import in_flight, receipts
 from skipmq.broker.messages.message import ReceivedMessage, Reception
-from skipmq.broker.messages.waiters import poll_until
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, errors, requests
@@ -37,6 +37,7 @@ SYSTEM_ATTRIBUTES: dict[str, Callable[[ReceivedMessage | PeekedMessage], str | N
     ),
     "MessageDeduplicationId": lambda m: m.deduplication_id,
 }
+_NO_SLOT = "The node is at its limit of waiting receivers; try again."
 _stored_attributes = msgspec.json.Decoder(dict[str, AttributeValue]).decode
 
 
@@ -77,8 +78,6 @@ async def receive_message(
 
 
 class _Receiver:
-    """The claims of one ReceiveMessage."""
-
     __slots__ = ("_call", "_name", "_node", "_recipient", "seconds")
 
     def __init__(self, node: Node, call: Call[requests.ReceiveMessage], queue: Queue) -> None:
@@ -91,27 +90,41 @@ class _Receiver:
         self.seconds = queue.attributes.receive_message_wait_time_seconds if wait is None else wait
 
     async def wait(self, queue: Queue) -> Reception:
-        """Claim messages, and wait for the first."""
-        self._node.notifier.announce(self._name.arn, queue.id)
-        return await poll_until(
-            self._node.waiters,
-            self._name.arn,
-            self._call.identity.key_id or "",
-            self.seconds,
-            self._recipient,
-            self._poll,
-            self._resume,
+        """Claim until there is a message, the wait ends, or the client disconnects.
+
+        The first claim is skipped if the queue is known to be empty. Raises errors.Overloaded,
+        after one claim, if no more receivers may wait.
+        """
+        node, arn, recipient = self._node, self._name.arn, self._recipient
+        node.notifier.announce(arn, queue.id)
+        ends = monotonic() + node.waiters.spread(self.seconds)
+        with node.waiters.register(arn, recipient.caller or "") as waiter:
+            recipient.on_disconnect = waiter.cancel
+            if recipient.is_disconnected:
+                waiter.cancel()
+            reception = Reception([])
             # A repeated attempt may get the messages of the first at once.
-            claims_first=self._call.parameters.ReceiveRequestAttemptId is not None,
-        )
-
-    async def _poll(self) -> Reception:
-        return await self._node.queues.on(self._name, self._call.deadline, self.claim)
-
-    async def _resume(self) -> None:
-        self._call = structs.replace(self._call, deadline=self._node.deadline())
-        # The key may have been disabled during the wait.
-        await self._check_access()
+            is_repeatable = self._call.parameters.ReceiveRequestAttemptId is not None
+            claims = is_repeatable or not waiter.may_skip_poll()
+            while True:
+                if claims:
+                    waiter.begin_poll()
+                    reception = await node.queues.on(self._name, self._call.deadline, self.claim)
+                    if reception.messages:
+                        return reception
+                    if not recipient.is_disconnected:
+                        waiter.end_empty_poll(reception.next_visible_in)
+                if not waiter.has_slot:
+                    raise errors.Overloaded(_NO_SLOT)
+                began = monotonic()
+                is_due = await waiter.wait(ends)
+                recipient.waited += monotonic() - began
+                if not is_due:
+                    return reception
+                claims = True
+                self._call = structs.replace(self._call, deadline=node.deadline())
+                # The key may have been disabled during the wait.
+                await self._check_access()
 
     async def _check_access(self) -> None:
         await access.check_again(self._node, self._call, Need("ReceiveMessage", self._name))

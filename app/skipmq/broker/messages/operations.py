@@ -18,7 +18,6 @@ from skipmq.broker.messages.message import (
     StoredMessage,
 )
 from skipmq.broker.messages.receipts import Receipt
-from skipmq.broker.messages.statements import Calls
 from skipmq.broker.queues import Queue
 from skipmq.database.partitions import QUEUE_BITS, Database
 from skipmq.database.replication import Replication
@@ -84,7 +83,7 @@ class Messages(ABC):
     # The suffix of operations in metrics and traces.
     _suffix: ClassVar[str]
     _return_statement: ClassVar[Statement]
-    _change_calls: ClassVar[Calls]
+    _change_calls: ClassVar[statements.Calls]
     # Whether changes of one queue wait for messages that another transaction has locked.
     _waits: ClassVar[bool]
     # The most messages whose locks a transaction takes.

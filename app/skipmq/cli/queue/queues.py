@@ -134,6 +134,24 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     return {"queue": name, "set": attributes}, f"changed {', '.join(attributes)} of queue {name}"
 
 
+@click.command("pause")
+@queue_argument
+@printing_json
+def queue_pause(name: str) -> tuple[Any, Any]:
+    """Pause receives of the queue NAME: they return no messages; sends go on."""
+    act("PauseQueue", QueueUrl=name)
+    return {"queue": name, "paused": True}, f"paused receives of queue {name}"
+
+
+@click.command("resume")
+@queue_argument
+@printing_json
+def queue_resume(name: str) -> tuple[Any, Any]:
+    """Resume receives of the queue NAME after a pause."""
+    act("PauseQueue", QueueUrl=name, Paused=False)
+    return {"queue": name, "paused": False}, f"resumed receives of queue {name}"
+
+
 @click.command("tag")
 @queue_argument
 @click.argument("tags", nargs=-1, metavar="[KEY=VALUE]...", callback=pairs)

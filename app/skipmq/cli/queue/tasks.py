@@ -1,16 +1,19 @@
 """The commands that move, copy and delete messages of a queue by message tasks."""
 
+from collections.abc import Sequence
 from time import sleep
 from typing import Any
 
 import click
 from rich.markup import escape
 from rich.progress import Progress
+from rich.table import Table
 
 from skipmq.actions.sqs import moves
+from skipmq.cli import place
 from skipmq.cli.output import ask, cell, err, note, plain, printing_json, shown_time, yes_option
 from skipmq.cli.queue.queues import described
-from skipmq.cli.source import Source, open_source, queue_argument, queue_names
+from skipmq.cli.source import Source, act, open_source, queue_argument, queue_names
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
 
@@ -27,6 +30,8 @@ _COLUMNS = (
     Column("filter", 5, shrinks=True),
     Column("failure", 3, shrinks=True),
 )
+_QUEUE, _BY = Column("queue"), Column("by", 6)
+_KINDS = (Column("messages", is_number=True), Column("failure", shrinks=True))
 _DONE = {"move": "moved", "copy": "copied", "delete": "deleted", "redrive": "moved"}
 
 
@@ -55,25 +60,65 @@ def _filters(command: Any) -> Any:
     shell_complete=queue_names,
     help="Queue to move to (default: the source queue of each message).",
 )
-@_rate
+@click.option(
+    "--rate",
+    type=click.IntRange(0, limits.MOVES_PER_SECOND),
+    default=limits.REDRIVES_PER_SECOND,
+    show_default=True,
+    help="Maximum number of messages per second; 0 is no limit.",
+)
+@yes_option
 @printing_json
-def queue_redrive(name: str, target: str | None, rate: int | None) -> tuple[Any, Any]:
+def queue_redrive(*, name: str, target: str | None, rate: int, yes: bool) -> tuple[Any, Any]:
     """Redrive the messages of the dead-letter queue NAME, and wait until the task ends.
 
-    After Ctrl-C nodes continue the task; `skipmq queue tasks NAME --cancel` ends it.
+    It counts them by their kind of failure, and asks first. After Ctrl-C nodes continue the task;
+    `skipmq queue tasks NAME --cancel` ends it.
     """
     with open_source() as node:
         destination = None if target is None else node.queue_url(target)
         source = _arn(node, name)
         destination = None if destination is None else _arn(node, destination)
-        return _complete(
+        if not yes:
+            err.print(_kinds(node.act("ListMessageFailures", QueueUrl=name)))
+            speed = f"at most {rate} a second" if rate else "without a limit of the rate"
+            to = target or "the queues that they came from"
+            ask(f"Move {described(node, name)} to {to}, {speed}?", "nothing was moved")
+        result, text = _complete(
             node,
             name,
             "StartMessageMoveTask",
             SourceArn=source,
             DestinationArn=destination,
-            MaxNumberOfMessagesPerSecond=rate,
+            MaxNumberOfMessagesPerSecond=rate or None,
         )
+        stayed = _stayed(node, name)
+        why = "; ".join(f"{number:,} {reason}" for reason, number in stayed.items() if number)
+        return result | {"stayed": stayed}, f"{text}; {why} stay" if why else text
+
+
+def _kinds(found: dict[str, Any]) -> Table:
+    rows = [
+        (f"{each['Messages']:,}", each.get("FailureKind") or "no reason was left by a consumer")
+        for each in found["Kinds"]
+    ]
+    gone = sum(each["Messages"] for each in found["Sources"] if not each.get("Exists"))
+    if gone:
+        rows.append((f"{gone:,}", "of these have no source queue any more: they need --to"))
+    if not found["IsWhole"]:
+        rows.append(("", f"of the first {found['Counted']:,} messages"))
+    return table(_KINDS, rows)
+
+
+def _stayed(node: Source, name: str) -> dict[str, int]:
+    """Return how many messages a queue has after a redrive, by why they were not moved."""
+    reasons = {
+        "in_flight": "ApproximateNumberOfMessagesNotVisible",
+        "delayed": "ApproximateNumberOfMessagesDelayed",
+        "visible": "ApproximateNumberOfMessages",
+    }
+    shown = node.act("GetQueueAttributes", QueueUrl=name, AttributeNames=[*reasons.values()])
+    return {reason: int(shown["Attributes"][each]) for reason, each in reasons.items()}
 
 
 @click.command("move")
@@ -137,10 +182,29 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             node.advance_tasks()
             tasks = _tasks(node, name)
     result = {"tasks": plain(tasks)}
-    if not tasks:
-        return result, f"queue {name} has no tasks"
+    return result, _table(tasks) if tasks else f"queue {name} has no tasks"
+
+
+@click.command("tasks")
+@place.reached
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 100),
+    default=50,
+    show_default=True,
+    help="Maximum number of tasks.",
+)
+@printing_json
+def tasks(limit: int) -> tuple[Any, Any]:
+    """Show the tasks of all queues of an account and region, those that run first."""
+    found = act("ListTasks", MaxResults=limit)["Tasks"]
+    return {"tasks": plain(found)}, _table(found, is_of_all=True) if found else "there are no tasks"
+
+
+def _table(tasks: Sequence[dict[str, Any]], *, is_of_all: bool = False) -> Table:
     rows = (
         (
+            *((task["SourceArn"].rpartition(":")[2],) if is_of_all else ()),
             cell(shown_time(task["StartedTimestamp"] / 1000)),
             task["Kind"],
             task["Status"].lower(),
@@ -149,10 +213,11 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             task.get("DestinationArn", "").rpartition(":")[2],
             _filter(task),
             cell(task.get("FailureReason")),
+            *((cell(task.get("StartedBy")),) if is_of_all else ()),
         )
         for task in tasks
     )
-    return result, table(_COLUMNS, rows)
+    return table((_QUEUE, *_COLUMNS, _BY) if is_of_all else _COLUMNS, rows)
 
 
 def _filter(task: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """Sign-in and sign-out, the choice of theme, account and region, access keys and the audit log."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +20,15 @@ _OWN_PATH = re.compile(r"/console(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+/?(\?[A-Za-z0-9
 THROTTLED = "Too many sign-ins from your address. Wait ten seconds, then try again."
 _LOOPBACK = re.compile(r"localhost|.+\.localhost|127\.[0-9.]+|::1")
 PAGE = 50
-_ACTIONS = sorted({name for name, action in EVERY.items() if action.is_change} | {"SignIn"})
+# Those of `skipmq keys`.
+_OF_KEYS = {
+    *("CreateAccessKey", "CreateSession", "DisableAccessKey", "EnableAccessKey"),
+    *("PermitAccessKey", "RevokeAccessKey", "RotateAccessKey", "RotateMasterKey"),
+    "RotateReceiptKey",
+}
+_ACTIONS = sorted(
+    {name for name, action in EVERY.items() if action.is_change} | {"SignIn"} | _OF_KEYS
+)
 _OUTCOMES = ("done", "AccessDenied", "InvalidClientTokenId", "SignatureDoesNotMatch")
 _USER = ":user/"
 
@@ -119,7 +128,12 @@ def _status(error: errors.SqsError) -> int:
 
 def _keys() -> ResponseReturnValue:
     result, error = current().read("ListAccessKeys", errors.UnsupportedOperation)
-    return flask.render_template("access_keys.html", error=error, keys=result.get("Keys", []))
+    return flask.render_template(
+        "access_keys.html",
+        error=error,
+        keys=result.get("Keys", []),
+        revoked=result.get("RevokedKeys", []),
+    )
 
 
 def _key(key_id: str) -> ResponseReturnValue:
@@ -144,7 +158,7 @@ def _key(key_id: str) -> ResponseReturnValue:
 
 
 def _audit() -> ResponseReturnValue:
-    names = ("queue", "key", "action", "outcome")
+    names = ("queue", "key", "action", "outcome", "by", "since", "until", "changes")
     given = {name: flask.request.args.get(name, "").strip() or None for name in names}
     token = flask.request.args.get("token") or None
     result, error = current().read(
@@ -153,6 +167,10 @@ def _audit() -> ResponseReturnValue:
         AccessKeyId=given["key"],
         Action=given["action"],
         Outcome=given["outcome"],
+        By=given["by"],
+        ChangesOnly=given["changes"] is not None or None,
+        SinceTimestamp=_milliseconds(given["since"]),
+        UntilTimestamp=_milliseconds(given["until"]),
         MaxResults=PAGE,
         NextToken=token,
     )
@@ -168,9 +186,23 @@ def _audit() -> ResponseReturnValue:
     )
 
 
+def _milliseconds(moment: str | None) -> int | None:
+    """Return the time of a field in milliseconds since 1970; raise if it is none, in UTC."""
+    if moment is None:
+        return None
+    try:
+        return int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp() * 1000)
+    except (ValueError, OverflowError) as error:
+        raise errors.InvalidParameterValueException(
+            "A time is written as 2026-11-28T16:20, in UTC."
+        ) from error
+
+
 def shown_record(record: dict[str, Any]) -> dict[str, Any]:
     """Add short names of the caller, the queue and the outcome to a record."""
     user, key = record.get("User") or "", record.get("AccessKeyId")
+    if key and record.get("KeyName") not in {None, key}:
+        key = f"{record['KeyName']} ({key})"
     arn = record.get("QueueArn") or ""
     return record | {
         "caller": user.rpartition(_USER)[2] or key or record.get("Account") or "anonymous",

@@ -9,7 +9,9 @@ from flask.typing import ResponseReturnValue
 
 from skipmq.actions.skipmq.server_troubles import SLOW_FACTOR
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, bound
+from skipmq.console import site
 from skipmq.console.visit import current
+from skipmq.protocol import errors
 
 _WORKER, _JANITOR = re.compile(r"skipmq \d+-[0-9a-f]{8}"), "skipmq janitor"
 # A worker is slow if its latency or its loop's lag exceeds this, and is SLOW_FACTOR times the
@@ -20,6 +22,8 @@ SLOW_MILLISECONDS = 100
 def add(pages: flask.Blueprint) -> None:
     """Add the views."""
     pages.add_url_rule("/database", "database", _database)
+    pages.add_url_rule("/database/sessions", "sessions", _sessions)
+    pages.add_url_rule("/database/sessions", "end_session", _end_session, methods=["POST"])
     pages.add_url_rule("/nodes", "nodes", _nodes)
 
 
@@ -27,6 +31,7 @@ def _database() -> ResponseReturnValue:
     database, error = current().read("DescribeDatabase")
     partitions = [_prepared(each) for each in database.get("Partitions", [])]
     number = flask.request.args.get("partition", 0, int)
+    found = {} if error else current().attempt("ListSessions", Partition=number)[0]
     return flask.render_template(
         "database.html",
         error=error,
@@ -35,9 +40,56 @@ def _database() -> ResponseReturnValue:
         chosen=partitions[number if 0 <= number < len(partitions) else 0]
         if partitions
         else _prepared(database),
+        locks=[
+            each
+            for each in _with_blocked(found.get("Sessions", []))
+            if each["BlockedBy"] or each["blocks"]
+        ],
         long_snapshot=bound("snapshot"),
         session_warning=bound("sessions"),
     )
+
+
+def _with_blocked(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add the processes that each session blocks."""
+    return [
+        each | {"blocks": [o["ProcessId"] for o in sessions if each["ProcessId"] in o["BlockedBy"]]}
+        for each in sessions
+    ]
+
+
+def _sessions(failed: errors.SqsError | None = None) -> ResponseReturnValue:
+    partition = flask.request.values.get("partition", 0, int)
+    result, error = current().read("ListSessions", Partition=partition)
+    page = flask.render_template(
+        "sessions.html",
+        sessions=_with_blocked(result.get("Sessions", [])),
+        partition=partition,
+        may=current().may("EndSession"),
+        error=error,
+        failed=failed,
+    )
+    return page, 200 if failed is None else failed.status
+
+
+def _end_session() -> ResponseReturnValue:
+    """Cancel the statement of a session, or terminate it."""
+    form = flask.request.form
+    kind, process = form.get("kind", ""), form.get("process", 0, int)
+    partition = form.get("partition", 0, int)
+    try:
+        current().act(
+            "EndSession",
+            ProcessId=process,
+            Kind=kind,
+            StartedMicroseconds=form.get("started", type=int),
+            Partition=partition,
+        )
+    except errors.SqsError as error:
+        return _sessions(error)
+    done = "Cancelled the statement of" if kind == "cancel" else "Terminated"
+    site.notice(f"{done} session {process}.")
+    return site.see("sessions", partition=partition or None)
 
 
 def _prepared(database: dict[str, Any]) -> dict[str, Any]:
@@ -50,12 +102,17 @@ def _prepared(database: dict[str, Any]) -> dict[str, Any]:
 
 
 def _programs(programs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Group SkipMQ's programs into workers, janitors and others, by the names of sessions."""
+    """Group SkipMQ's programs into workers, janitors and others, by the names of sessions.
+
+    Those of other databases are others.
+    """
     kinds: dict[str, list[dict[str, Any]]] = {"workers": [], "janitors": [], "others": []}
     for each in programs:
         program = each["Program"]
         is_worker = _WORKER.fullmatch(program)
         kind = "workers" if is_worker else "janitors" if program == _JANITOR else "others"
+        if not each["IsInThisDatabase"]:
+            kind = "others"
         kinds[kind].append(each)
     return kinds
 

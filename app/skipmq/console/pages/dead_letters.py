@@ -5,6 +5,7 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
+from skipmq.actions import checks
 from skipmq.console import site
 from skipmq.console.pages import heading, tasks
 from skipmq.console.visit import current, requested_page, text, whole_number
@@ -69,7 +70,9 @@ def _redrive(name: str) -> ResponseReturnValue:
     return _page(name)
 
 
-def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
+def _page(
+    name: str, error: errors.SqsError | None = None, *, asks: bool = False
+) -> ResponseReturnValue:
     head = heading.build(name, "redrive")
     sources, source_error = current().attempt(
         "ListDeadLetterSourceQueues", QueueUrl=name, MaxResults=_SOURCES
@@ -84,7 +87,9 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         messages=sum(head["counts"] or []),
         fastest=limits.MOVES_PER_SECOND,
         error=error,
-        given=flask.request.form if error is not None else {},
+        default_rate=limits.REDRIVES_PER_SECOND,
+        asks=asks,
+        given=flask.request.form if error is not None or asks else {},
     )
     return page, 200 if error is None else error.status
 
@@ -103,10 +108,16 @@ def _task_list(name: str) -> dict[str, Any]:
 
 
 def _start(name: str) -> ResponseReturnValue:
-    """Start a redrive; of a queue that is no dead-letter queue any more, a move to a queue."""
+    """Start a redrive, once it is confirmed on a page that says what moves and where.
+
+    Of a queue that is no dead-letter queue any more it is a move to a queue.
+    """
     target = (text("destination") or "").strip()
     try:
         rate = whole_number("rate")
+        checks.moves_per_second(rate)
+        if not text("confirmed"):
+            return _page(name, asks=True)
         if target and heading.build(name, "redrive")["origin"]:
             current().act(
                 "StartMessageTask",

@@ -11,6 +11,7 @@ _ACTIONS = (
     "ListDeadLetterSourceQueues",
     "ListMessageMoveTasks",
     "ListQueueTags",
+    "PauseQueue",
     "PeekMessages",
     "PurgeQueue",
     "ReleaseMessages",

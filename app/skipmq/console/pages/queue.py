@@ -10,7 +10,7 @@ from skipmq.console.pages import heading, settings
 from skipmq.console.pages.overview import is_linked
 from skipmq.console.visit import current
 
-_MINUTES, _TASKS = 60, 5
+_MINUTES, _TASKS, _MOVES = 60, 5, 20
 _RATES = {"In /min": "Sent", "Received /min": "Received", "Out /min": "Deleted"}
 _ACTIVE = ("RUNNING", "CANCELLING")
 
@@ -38,12 +38,29 @@ def _queue(name: str) -> ResponseReturnValue:
         rates=_rates(activity) if activity else {},
         consumers=consumers,
         tasks=[each for each in tasks.get("Tasks", []) if each["Status"] in _ACTIVE],
+        moved_in=_moved_in(name, target),
         tags=tags.get("Tags", {}),
         troubles=overview.get("Troubles", []),
         dead_letter_queue=target,
         receives=receives,
         is_linked=is_linked(),
     )
+
+
+def _moved_in(name: str, dead_letter_queue: str) -> list[dict[str, Any]]:
+    """Return the last tasks that moved or copied messages to a queue, the newest first.
+
+    A redrive without a destination may have moved some of its messages to other source queues.
+    """
+    found = _known("ListTasks", current().may("ListMessageMoveTasks"), MaxResults=_MOVES)
+    own, dead = current().arn(name), dead_letter_queue
+    dead = dead if dead.startswith("arn:") else current().arn(dead)
+    return [
+        each | {"source": each["SourceArn"].rpartition(":")[2]}
+        for each in found.get("Tasks", [])
+        if each.get("ApproximateNumberOfMessagesMoved") and each["Kind"] != "delete"
+        if each.get("DestinationArn", own if each["SourceArn"] == dead else "") == own
+    ]
 
 
 def _known(action: str, allowed: bool, **parameters: Any) -> dict[str, Any]:

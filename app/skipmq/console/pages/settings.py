@@ -214,12 +214,15 @@ def _set_attributes(name: str) -> ResponseReturnValue:
 
 def _pause(name: str) -> ResponseReturnValue:
     """Pause the queue's receives, or resume them."""
-    attributes = {"Paused": flask.request.form.get("paused", "")}
+    is_paused = flask.request.form.get("paused") == "true"
     try:
-        current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
+        if "PauseQueue" in current().rights(name, "PauseQueue"):
+            current().act("PauseQueue", QueueUrl=name, Paused=is_paused)
+        else:
+            attributes = {"Paused": str(is_paused).lower()}
+            current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     except errors.SqsError as error:
         return _page(name, "attributes", error)
-    is_paused = attributes["Paused"] == "true"
     site.notice("Paused: receives return no messages." if is_paused else "Resumed.")
     return site.see("queue", name=name)
 

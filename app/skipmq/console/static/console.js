@@ -212,7 +212,7 @@
   const pauses = () => {
     const list = find("[data-pauses]");
     const filter = find("[data-filter]");
-    return list.contains(document.activeElement) || find(".unfolded, [name=reference]:checked", list) !== null || (filter !== null && filter.value !== "");
+    return list.contains(document.activeElement) || find(".unfolded, [name=reference]:checked, [name=release]:checked, details.second[open]", list) !== null || (filter !== null && filter.value !== "");
   };
   function showLiveness() {
     const list = find("[data-pauses][hx-get]");

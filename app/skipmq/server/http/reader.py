@@ -225,7 +225,6 @@ class Reader:
         self._pieces.append(piece)
 
     def _complete(self, end: End) -> Received:
-        """Return a complete request."""
         route, head, pieces = self._route, self._head, self._pieces
         assert route is not None
         assert head is not None

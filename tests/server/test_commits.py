@@ -12,7 +12,8 @@ from botocore.exceptions import ClientError
 
 from support.http import NodeProcess, WsgiProcess
 from support.postgres import Connection, Databases, as_node
-from support.writes import WRITES, Shop, Write
+from support.shop import Shop
+from support.writes import WRITES, Write
 
 # What the requests write; not queue_delta and the like, which the node writes by itself.
 TABLES = ("message", "message_group", "deduplication", "queue", "move_task")

@@ -14,8 +14,9 @@ from botocore.exceptions import ClientError
 from skipmq.database import session
 from support.http import NodeProcess
 from support.postgres import Connection, Databases
+from support.shop import Shop
 from support.wire_cuts import ALL, COMMAND_COMPLETE, Cut, How, WireCuts
-from support.writes import OF_MESSAGES, OF_QUEUES, WRITES, Shop, Write
+from support.writes import OF_MESSAGES, OF_QUEUES, WRITES, Write
 
 
 @pytest.fixture(scope="module")

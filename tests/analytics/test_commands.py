@@ -46,7 +46,7 @@ def test_without_java_one_line_says_what_to_install(database: str, tmp_path: Pat
 
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "Error: Spark needs Java 17 or newer: apt-get install default-jre-headless"
+        "skipmq: Spark needs Java 17 or newer: apt-get install default-jre-headless"
     ]
 
 
@@ -59,7 +59,7 @@ def test_without_pyspark_one_line_says_what_to_install() -> None:
         )  # fmt: skip
 
         assert done.returncode == 1
-        assert done.stderr == "Error: this needs PySpark: pip install 'skipmq[analytics]'\n"
+        assert done.stderr == "skipmq: this needs PySpark: pip install 'skipmq[analytics]'\n"
 
 
 def test_java_that_is_too_old_or_not_where_it_is_said_to_be_is_named(
@@ -172,7 +172,7 @@ def test_lake_is_checked_and_repaired_from_the_database(
     assert "; 1 days may be dropped" in " ".join(exported.split())
     assert "may be dropped" not in failed
     assert failed.splitlines()[-1] == (
-        f"Error: file://{file} is missing: `skipmq analytics verify --lake {lake} --repair`"
+        f"skipmq: file://{file} is missing: `skipmq analytics verify --lake {lake} --repair`"
         " exports again the days that the database still has; it keeps the days of damaged files"
     )
     (found,) = json.loads(wrong)["wrong"]

@@ -186,7 +186,10 @@ def test_forget_of_many_goes_in_steps(owner: Connection) -> None:
     [
         ("true) h; delete from skipmq.message; select (1", "PostgreSQL rejected the condition"),
         ("true); commit; delete from skipmq.message; --", "PostgreSQL rejected the condition"),
-        ("skipmq.purge_queue(skipmq.queue_id('orders')) is null", "the condition must not write"),
+        (
+            "exists (select from skipmq.purge_queue(skipmq.queue_id('orders')))",
+            "the condition must not write",
+        ),
     ],
 )
 def test_counting_what_would_be_forgotten_writes_nothing(

@@ -50,7 +50,7 @@ def test_error_of_the_client_takes_one_line(tmp_path: Path) -> None:
     done = work(tmp_path, "postgresql://127.0.0.1:1/shop")
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[1].startswith("Error: the database cannot be reached")
+    assert done.stderr.splitlines()[1].startswith("skipmq: the database cannot be reached")
     assert len(done.stderr.splitlines()) == 2
 
 

@@ -21,6 +21,20 @@ def test_node_sees_sizes_rows_and_ages(node: Connection) -> None:
     }
 
 
+def test_task_that_runs_for_days_is_counted(owner: Connection) -> None:
+    for status in ("RUNNING", "FAILED"):
+        owner.execute(
+            "insert into skipmq.move_task"
+            " (task_id, source_arn, status, to_move, started_at, paid_until)"
+            " select gen_random_uuid(), %s, %s, 1, t, t"
+            " from (values (skipmq.clock() - interval '25 hours')) v (t)",
+            (f"arn:{status}", status),
+        )
+
+    assert number(owner, VALUE, "tasks", "running") == 1
+    assert number(owner, VALUE, "tasks", "failed") == 0
+
+
 def test_age_of_the_counts_is_that_of_the_last_fold_of_all(
     owner: Connection, node: Connection
 ) -> None:

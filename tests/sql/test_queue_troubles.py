@@ -5,7 +5,7 @@ from psycopg.rows import dict_row
 
 from support.fifo import FifoQueue
 from support.postgres import Connection
-from support.sql import Queue, redrive_policy
+from support.sql import Queue, number, redrive_policy
 from support.sql import advance as move_clock
 
 
@@ -313,6 +313,35 @@ def test_failure_of_a_new_kind_is_a_trouble_of_its_own(owner: Connection) -> Non
     assert found["new-failure"]["reason"] == "KeyError: 'total'"
     assert (found["new-failure"]["queue"], found["new-failure"]["messages"]) == ("source", 1)
     assert found["new-failure"]["dead_letter_queue"] == dead.name
+
+
+def test_kinds_of_failure_leave_room_for_other_troubles(owner: Connection) -> None:
+    dead = Queue(owner, "dead")
+    source = Queue(owner, "source", RedrivePolicy=redrive_policy())
+    for n in range(9):
+        source.send(str(n))
+    source.receive(9, timeout=0)
+    owner.execute(
+        "update skipmq.message set attributes ="
+        " skipmq.note_failure(attributes, 'E' || chr(65 + body::int)) where queue_id = %s",
+        (source.id,),
+    )
+    source.receive(9, timeout=0)
+
+    found = [each["trouble"] for each in troubles(owner)]
+
+    assert sorted(found) == ["dead-lettered", *["new-failure"] * 3]
+    assert dead.counts() == (9, 0, 0)
+
+
+def test_statistics_and_troubles_of_many_queues_are_not_compiled(owner: Connection) -> None:
+    """Their plans are dear in estimate and cheap to run: compiling one took seconds."""
+    names = ["queue_troubles", "queue_statistics"]
+    settings = (
+        "select count(*) from pg_proc where proname = any (%s) and 'jit=off' = any (proconfig)"
+    )
+
+    assert number(owner, settings, names) == 2
 
 
 def test_troubles_of_all_accounts_are_found(owner: Connection, orders: Queue) -> None:

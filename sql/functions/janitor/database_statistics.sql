@@ -61,7 +61,8 @@ begin
     select distinct on (t.source_arn) t.status, t.started_at
     from skipmq.move_task t
     order by t.source_arn, t.started_at desc
-  ) t on t.status = s.status and t.started_at > skipmq.clock() - interval '1 day'
+  ) t on t.status = s.status
+    and (t.status = 'RUNNING' or t.started_at > skipmq.clock() - interval '1 day')
   group by s.label;
 
   return query

@@ -3,7 +3,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey, audit_record_account, audit_record_owner, audit_record_queue,
---   audit_record_access_key, audit_record_action, audit_record_refusal, access_key_pkey, revoked_key_pkey.
+--   audit_record_access_key, audit_record_action, audit_record_change, audit_record_refusal, access_key_pkey, revoked_key_pkey.
 -- Routed: to all partitions; the rows are merged, order by id desc limit p_limit.
 --
 -- With p_account: actions by the account, actions on its queues, and refusals of requests without a known account;

@@ -34,12 +34,15 @@ begin
     case when s.state <> 'visible' then m.due_at end,
     case when s.state = 'in-flight' then g.receiver end, b.passed - b.in_flight
   from (
-    select g.* from skipmq.message_group g
-    where g.queue_id = p_queue_id and g.available_at > '-infinity'
+    (select g.* from skipmq.message_group g
+    where p_group is null and g.queue_id = p_queue_id and g.available_at > '-infinity'
       and (g.available_at, g.group_no) < (
         coalesce(to_timestamp(v_after[1]::numeric), 'infinity'), coalesce(v_after[2]::bigint, 9223372036854775807))
-      and (p_group is null or g.group_no = hashtextextended(p_group, p_queue_id))
-    order by g.available_at desc, g.group_no desc
+    order by g.available_at desc, g.group_no desc)
+    union all
+    select g.* from skipmq.message_group g
+    where g.queue_id = p_queue_id and g.group_no = hashtextextended(p_group, p_queue_id) and g.available_at > '-infinity'
+      and v_after is null
   ) g
   cross join lateral (
     select m.*, m.receive_count - m.receive_base as receives,

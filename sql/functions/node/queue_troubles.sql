@@ -25,6 +25,8 @@ returns table (
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
+-- Compiling the plan of thousands of queues would take seconds, and running it milliseconds.
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -56,6 +58,7 @@ begin
       from skipmq.queue_minute m
       cross join lateral (values ('dead-lettered', m.dead_lettered), ('expired', m.expired)) e (event, number)
       where m.minute >= v_now - interval '15 minutes' and e.number > 0
+        and (p_queue is null or m.queue_id = any (array(select x.queue_id from matching x)))
       group by m.queue_id, e.event
     ) m
     join matching q on q.queue_id = m.queue_id
@@ -96,8 +99,7 @@ begin
           then (select 'receivers-idle' from skipmq.try_count_messages(w.queue_id, w.messages) n where n.visible > 0)
         when w.oldest > 600 and r.received_10 > 0 then case when p.messages > 0 then 'repeated' else 'behind' end
       end as trouble
-      -- Merged into the query it would be evaluated twice, by its filter and its result.
-      offset 0
+      offset 0 -- Merged into the query it would be evaluated twice, by its filter and its result.
     ) s
     where w.oldest > 60 and not w.waits_for_none and s.trouble is not null
     union all
@@ -110,9 +112,13 @@ begin
       m.dead_letter_name, f.kind, null
     from ended m
     join skipmq.queue d on d.account = m.dead_letter_account and d.region = m.region and d.name = m.dead_letter_name
-    cross join lateral skipmq.new_failures(d.queue_id, d.fifo, v_now - interval '1 hour') f
+    cross join lateral (
+      -- Kinds with a number in them would leave no room for others.
+      select f.* from skipmq.new_failures(d.queue_id, d.fifo, v_now - interval '1 hour') f
+      where f.source is null or f.source = format('arn:aws:sqs:%s:%s:%s', m.region, m.account, m.name)
+      order by f.messages desc, f.kind limit 3
+    ) f
     where m.event = 'dead-lettered' and m.place <= 20
-      and (f.source is null or f.source = format('arn:aws:sqs:%s:%s:%s', m.region, m.account, m.name))
     union all
     select
       case m.event when 'expired' then 0 else 5 end, m.event, m.account, m.region, m.name, m.policy,

@@ -262,7 +262,7 @@ def test_list_queue_statistics_has_a_page_of_those_that_match(
     assert " ".join(third) == (
         "QueueName FifoQueue DeadLetterQueue Visible InFlight Delayed Sent BytesSent Received"
         " EmptyReceives Deleted Expired DeadLettered Redriven MovedIn SentPerMinute"
-        " ReceivedPerMinute DeletedPerMinute OldestSeconds ExpiresInSeconds Minutes"
+        " ReceivedPerMinute DeletedPerMinute OldestSeconds ExpiresInSeconds Minutes Paused"
     )
     assert (third["OldestSeconds"], third["SentPerMinute"], third["Minutes"]) == (None, 0, [])
     nothing = {"Queues": [], "Matches": 0}
@@ -314,7 +314,8 @@ def test_list_dead_letter_queues_has_those_that_are_named_with_their_sources(
     assert (gone["QueueName"], gone["Exists"]) == (f"{name}-gone", False)
     assert (full["Exists"], full["Messages"], full["Arrived"]) == (True, 1, 1)
     source = {"QueueName": f"{name}-to-full", "MaxReceiveCount": 4}
-    assert full["Sources"] == [source | {"Messages": 0, "DeadLettered": 0}]
+    # A send by a client counts for the only source.
+    assert full["Sources"] == [source | {"Messages": 0, "DeadLettered": 1}]
     page = ask("ListDeadLetterQueues", Search=name, MaxResults=1, Offset=1)
     assert [each["QueueName"] for each in page["DeadLetterQueues"]] == [f"{name}-full"]
     assert page["Matches"] == 2

@@ -35,12 +35,17 @@ _TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
 )
 _STAGED: tuple[LiteralString, ...] = ("skipmq.staged_message", "skipmq.staged_batch")
 _GROUPS: LiteralString = """
-select {new}, hashtextextended(m.group_id, {new}), min(g.available_at), min(m.sequence_number)
+select {new}, hashtextextended(m.group_id, {new}), min(g.available_at), min(m.sequence_number),
+  max(g.received_at), (array_agg(g.receiver order by g.received_at desc nulls last))[1]
 from skipmq.message m
 join skipmq.message_group g on g.queue_id = m.queue_id and g.group_no = m.group_no
 where m.queue_id = {old} and m.group_no is not null
 group by 2
 """
+_OF_GROUPS: LiteralString = (
+    "skipmq.message_group"
+    " (queue_id, group_no, available_at, first_number, received_at, receiver)"
+)
 _GROUP_NO: LiteralString = (
     "case when x.group_no is not null then hashtextextended(x.group_id, {new}) end"
 )
@@ -78,7 +83,7 @@ def copy_queue(
         copied = _copy_rows(source, target, table, rows, changed)
         messages += copied if table == "skipmq.message" else 0
     query = sql.SQL(_GROUPS).format(old=sql.Literal(old), new=id_)
-    _pipe(source, target, query, sql.SQL("skipmq.message_group"))
+    _pipe(source, target, query, sql.SQL(_OF_GROUPS))
     return messages
 
 

@@ -18,7 +18,7 @@ SECTIONS = {
     "Guides": "test test-other-languages outbox consumer failures fifo declare-queues "
     "keys-and-policies django other-frameworks",
     "Come from": "sqs elasticmq localstack pgmq celery stores",
-    "Operate": "one-machine containers kubernetes patroni managed-postgresql tls upgrade backup "
+    "Operate": "one-machine own-postgresql containers kubernetes patroni managed-postgresql tls upgrade backup "
     "second-site security metrics sizing runbook",
     "Analyse": "history bodies reports dbt spark send reading measured",
     "Reference": "settings commands names sqs http sql python errors metrics",

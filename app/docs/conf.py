@@ -15,8 +15,8 @@ LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)[^)]*\)")
 # The sections, by the name of their folder, and the order of their pages; others follow these.
 SECTIONS = {
     "Start": "what install first-message console",
-    "Guides": "test test-other-languages outbox consumer failures fifo declare-queues "
-    "keys-and-policies django other-frameworks",
+    "Guides": "test test-other-languages outbox consumer failures fifo recipes "
+    "declare-queues keys-and-policies django other-frameworks",
     "Come from": "sqs elasticmq localstack pgmq celery stores",
     "Operate": "one-machine own-postgresql containers kubernetes patroni managed-postgresql tls upgrade backup "
     "second-site security metrics sizing runbook",

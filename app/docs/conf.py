@@ -18,8 +18,8 @@ SECTIONS = {
     "Guides": "test test-other-languages outbox consumer failures fifo recipes "
     "declare-queues keys-and-policies django other-frameworks",
     "Come from": "sqs elasticmq localstack pgmq celery stores",
-    "Operate": "one-machine own-postgresql containers kubernetes patroni managed-postgresql tls upgrade backup "
-    "second-site security metrics sizing runbook",
+    "Operate": "one-machine own-postgresql containers kubernetes patroni managed-postgresql tls "
+    "upgrade backup second-site security metrics sizing runbook",
     "Analyse": "history bodies reports dbt spark send reading measured",
     "Reference": "settings commands names sqs http sql python errors metrics",
     "Understand": "life-of-a-message acknowledged failover group-commit decisions benchmarks",

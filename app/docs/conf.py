@@ -15,11 +15,11 @@ LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#\s]+)[^)]*\)")
 # The sections, by the name of their folder, and the order of their pages; others follow these.
 SECTIONS = {
     "Start": "what install first-message console",
-    "Guides": "test test-other-languages outbox consumer failures fifo declare-queues "
-    "keys-and-policies django other-frameworks",
+    "Guides": "test test-other-languages outbox consumer failures fifo recipes "
+    "declare-queues keys-and-policies django other-frameworks",
     "Come from": "sqs elasticmq localstack pgmq celery stores",
-    "Operate": "one-machine containers kubernetes patroni managed-postgresql tls upgrade backup "
-    "second-site security metrics sizing runbook",
+    "Operate": "one-machine own-postgresql containers kubernetes patroni managed-postgresql tls "
+    "upgrade backup second-site security metrics sizing runbook",
     "Analyse": "history bodies reports dbt spark send reading measured",
     "Reference": "settings commands names sqs http sql python errors metrics",
     "Understand": "life-of-a-message acknowledged failover group-commit decisions benchmarks",

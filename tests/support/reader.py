@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from support import pages, programs
 from support.analytics import SHORT_LIVED
-from support.http import NodeProcess, environment
+from support.http import ROOT, NodeProcess, environment
 from support.pages import Page
 from support.postgres import Databases, as_node
 from support.processes import is_alive, session_of
@@ -33,6 +33,7 @@ def run(page: Page, databases: Databases, folder: Path, *, then: str = "") -> st
     blocks, home = folder / "blocks", folder / "reader"
     blocks.mkdir()
     home.mkdir()
+    (home / "deploy").symlink_to(ROOT / "deploy")  # As in a clone.
     with (
         roles_dropped(url),
         passwords_asked(url),

@@ -126,6 +126,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(gc.unfreeze)
 
 
+def pytest_unconfigure() -> None:
+    servers.remove_clusters()
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage among what the tests make only: what was collected stays."""
     gc.enable()

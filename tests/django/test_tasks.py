@@ -39,6 +39,8 @@ ids["attempt"] = tasks.attempt.enqueue("tea").id
 ids["fail"] = tasks.fail.enqueue("no tea").id
 ids["fail_once"] = tasks.fail_once.enqueue().id
 ids["unknown"] = tasks.add.enqueue(1).id
+for how in ("exit", "cancelled", "error", "value"):
+    ids[how] = tasks.end_oddly.enqueue(how).id
 later = timezone.now() + timedelta(hours=1)
 ids["tomorrow"] = tasks.add.using(run_after=later).enqueue(1, b=1).id
 for how in ({"priority": 1}, {"run_after": later + timedelta(days=3)}, {"queue_name": "nowhere"}):
@@ -95,10 +97,21 @@ def test_tasks_are_enqueued_with_the_transaction_and_their_results_are_kept(
     assert found["fail"] == ["FAILED", None, ["ValueError"], 1, "fail"]
     assert found["unknown"] == ["FAILED", None, ["TypeError"], 1, "add"]
     assert found["tomorrow"] == ["READY", None, [], 0, "add"]
+    odd = {"exit": "SystemExit", "cancelled": "CancelledError", "error": "ValueError"}
+    for how, name in (odd | {"value": "ValueRefusedError"}).items():
+        assert found[how] == ["FAILED", None, [name], 1, "end_oddly"]
     assert ids["priority"] == "Backend does not support setting priority of tasks."
     assert ids["run_after"].startswith("run_after is at most three days ahead")
     assert ids["queue_name"] == "Queue 'nowhere' is not valid for backend."
     assert number(tables, "select count(*) from shop_order") == 1
+
+    # What is received before its time is sent again: a receive would count for a redrive policy.
+    left = "select receive_count, visible_at > now() + interval '14 minutes' from skipmq.message"
+    own = f"where queue_id > 0 and body like '%{ids['tomorrow']}%'"
+    tables.execute(f"update skipmq.message set visible_at = now() {own}")  # type: ignore[arg-type]
+    with tasks.start("skipmq_work", "--once", "skipmq_tasks") as worker:
+        worker.ended()
+    assert tables.execute(f"{left} {own}").fetchall() == [(0, True)]  # type: ignore[arg-type]
 
 
 def test_failed_task_is_tried_again_and_then_dead_lettered(tasks: Any, tables: Connection) -> None:

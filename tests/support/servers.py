@@ -1,6 +1,5 @@
 """Embedded servers of tests, which are copies of one cluster."""
 
-import atexit
 import fcntl
 import os
 import shutil
@@ -16,6 +15,7 @@ from skipmq.database.embedded import binaries, data_folder, server
 # A file system in memory, and how much is free where there is plenty.
 MEMORY = Path("/dev/shm")
 PLENTY = 8 << 30
+_clusters: list[Path] = []
 
 
 def start(data: Path, *, ephemeral: bool = False, bin_dir: Path | None = None) -> embedded.Server:
@@ -26,12 +26,18 @@ def start(data: Path, *, ephemeral: bool = False, bin_dir: Path | None = None) -
     return embedded.start(data, ephemeral=ephemeral, bin_dir=bin_dir, template=_cluster(bin_dir))
 
 
+def remove_clusters() -> None:
+    """Remove what servers were copied from, at the end of a run: a worker's exit is none."""
+    while _clusters:
+        shutil.rmtree(_clusters.pop(), ignore_errors=True)
+
+
 @cache
 def _cluster(bin_dir: Path | None) -> Path:
     """Make a cluster that nothing runs on, once in a run of tests."""
     place = Path(tempfile.mkdtemp(prefix="skipmq-tests-cluster-", dir=memory()))
     place.chmod(0o711)
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    _clusters.append(place)
     folder = data_folder.Folder(place, ephemeral=True, bin_dir=bin_dir)
     lock = server.lock(place / "start.lock", fcntl.LOCK_EX)
     data_folder.create_cluster(folder, binaries.find(bin_dir), lock)

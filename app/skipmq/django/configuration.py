@@ -38,11 +38,11 @@ def is_managed() -> bool:
 
 def queues() -> Mapping[str, Mapping[str, Any]]:
     """Return the attributes of the queues that the project declares, by name; of its tasks, too."""
-    backends = getattr(settings, "TASKS", {}).values()
-    own = (each for each in backends if str(each.get("BACKEND")).startswith(f"{TASKS}."))
-    found: dict[str, Mapping[str, Any]] = {
-        name: {} for each in own for name in each.get("QUEUES", ["default"])
-    }
+    found: dict[str, Mapping[str, Any]] = {}
+    if apps.is_installed(TASKS):
+        from skipmq.django.tasks.backend import backends  # noqa: PLC0415 - it imports a model.
+
+        found = {name: {} for each in backends() for name in each.queues}
     return {**found, **_given().get("QUEUES", {})}
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def atomic(context: "Context", using: str | None = None) -> Iterator[None]:
+def atomic(context: "Context", using: str | None = None) -> Iterator[str]:
     """Run the block in a transaction of Django whose end deletes the message: both, or neither.
 
-    `using` is an alias of the broker's database, by default that of the setting SKIPMQ. Raises
-    skipmq.client's LostMessageError, and rolls back, where another has received the message, and
-    ClientError for an alias of another database.
+    It yields the alias, for sends. `using` is an alias of the broker's database, by default that of
+    the setting SKIPMQ. Raises skipmq.client's LostMessageError, and rolls back, where another has
+    received the message, and ClientError for an alias of another database.
     """
     own = configuration.database()
     alias = own if using is None else using
@@ -31,5 +31,5 @@ def atomic(context: "Context", using: str | None = None) -> Iterator[None]:
         )
     # Durable: within another block the delete would wait for that one's end.
     with transaction.atomic(using=alias, durable=True):
-        yield
+        yield alias
         context.delete(using=alias)

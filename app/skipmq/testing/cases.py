@@ -26,11 +26,9 @@ class TestCase(unittest.TestCase):
     def __init_subclass__(cls, **more: Any) -> None:
         """Have an account before a `setUpClass` begins, which seldom calls that of its base."""
         super().__init_subclass__(**more)
-        owner = next(each for each in cls.__mro__ if "setUpClass" in vars(each))
-        is_stock = owner.__module__.partition(".")[0] in _STOCK
-        if is_stock or (owner is not cls and issubclass(owner, TestCase)):
+        if not any(_is_own(cls, name) for name in ("setUpClass", "setUpTestData")):
             return
-        set_up = vars(owner)["setUpClass"].__func__
+        set_up = vars(_owner(cls, "setUpClass"))["setUpClass"].__func__
 
         def set_up_class(case: type[TestCase]) -> None:
             if "skipmq" not in vars(case):
@@ -57,6 +55,17 @@ class TestCase(unittest.TestCase):
     def _run(self, result: unittest.TestResult | None) -> unittest.TestResult | None:
         self.addCleanup(self.skipmq.check_faults)  # After those of the test.
         return super().run(result)
+
+
+def _owner(cls: type, name: str) -> type:
+    return next((each for each in cls.__mro__ if name in vars(each)), unittest.TestCase)
+
+
+def _is_own(cls: type, name: str) -> bool:
+    """Return whether a method of a class is a project's, and not of a case that was prepared."""
+    owner = _owner(cls, name)
+    is_stock = owner.__module__.partition(".")[0] in _STOCK
+    return not is_stock and (owner is cls or not issubclass(owner, TestCase))
 
 
 @cache

@@ -1,7 +1,6 @@
 """The clients of tests, and the variables by which clients of the tested code find the server."""
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -12,8 +11,9 @@ from urllib.parse import urlsplit
 
 from skipmq.testing.errors import TestingError
 
-# AWS's endpoints of SQS, the older ones among them.
-_AWS = re.compile(r"(sqs[.-]|([a-z0-9-]+\.)?queue\.).*amazonaws\.com(\.cn)?")
+# AWS's endpoints of SQS, the older ones and those of VPCs and dual stack among them.
+_AWS = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
+_SQS = {"sqs", "queue", "sqs-fips"}
 # What sends the requests of botocore's clients, and of aiobotocore's, where that is imported.
 _SENDERS = {
     "botocore.httpsession": "URLLib3Session",
@@ -73,7 +73,7 @@ def _refusing_aws(url: str) -> Iterator[None]:
 def _refusing(send: Callable[..., Any], url: str) -> Callable[..., Any]:
     def refusing(self: Any, request: Any) -> Any:
         host = urlsplit(request.url).hostname or ""
-        if _AWS.fullmatch(host):
+        if host.endswith(_AWS) and _SQS & {*host.split(".")}:
             raise TestingError(
                 f"a client asks AWS itself, {host}, and nothing was sent: it was made before the"
                 f" test. Make it within, or with endpoint_url={url!r}"

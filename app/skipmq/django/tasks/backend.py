@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 from django.core import checks
+from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.utils import timezone
 from django.utils.module_loading import import_string
@@ -28,9 +30,9 @@ from skipmq.django.tasks.models import TaskRun
 
 # With their defaults; what they mean stands in the guide.
 OPTIONS = {"ATTEMPTS": 1, "ATOMIC": False, "CONCURRENCY": 4, "KEEP_DAYS": 14}
-# A message waits for so long, in seconds; one that is for later is hidden again until its time.
+# A message waits for so long, in seconds; one that is for later is sent again then.
 _MAX_DELAY = 900
-# In seconds: a message is there for a queue's retention period, four days unless it is changed.
+# In seconds; a queue is no calendar, since each task costs a message a quarter of an hour.
 _MAX_AHEAD = 3 * 86_400
 
 
@@ -110,8 +112,7 @@ class SkipMQBackend(BaseTaskBackend):
             )
             body = {"id": result.id, "task": task.module_path, "backend": self.alias}
             body |= {"args": result.args, "kwargs": result.kwargs}
-            delay = min(seconds_until(task.run_after), _MAX_DELAY)
-            Queue(task.queue_name, dict).send(body, using=database, delay=delay or None)
+            send(task.queue_name, body, seconds_until(task.run_after), database)
         task_enqueued.send(type(self), task_result=result)
         return result
 
@@ -123,18 +124,24 @@ class SkipMQBackend(BaseTaskBackend):
         return result_of(run)
 
 
+def backends() -> list[SkipMQBackend]:
+    """Return the backends in TASKS that are of this class."""
+    return [each for each in task_backends.all() if isinstance(each, SkipMQBackend)]
+
+
 def check(**_: Any) -> Sequence[Any]:
     """Return what is wrong with TASKS: django-tasks looks only where its app is installed."""
-    own = (each for each in task_backends.all() if isinstance(each, SkipMQBackend))
-    return [problem for each in own for problem in each.problems()]
+    return [problem for each in backends() for problem in each.problems()]
 
 
 def result_of(run: TaskRun) -> TaskResult:
     """Return a row as Django has results; raise ImportError where its task is no longer there."""
     task = import_string(run.task)
+    # Where the backend or the queue is no longer in TASKS, it is the task as it is declared.
+    with suppress(ImproperlyConfigured, InvalidTask):
+        task = replace(task, queue_name=run.queue_name, backend=run.backend)
     result = TaskResult(
-        # Not by `using`, which validates: what was enqueued is.
-        task=replace(task, queue_name=run.queue_name, backend=run.backend),
+        task=task,
         id=run.id,
         status=TaskResultStatus(run.status),
         enqueued_at=run.enqueued_at,
@@ -149,6 +156,12 @@ def result_of(run: TaskRun) -> TaskResult:
     )
     object.__setattr__(result, "_return_value", run.return_value)
     return result
+
+
+def send(queue: str, body: Mapping[str, Any], seconds: int, database: str) -> None:
+    """Send a task's message in the open transaction, to be received after `seconds` at most."""
+    delay = min(seconds, _MAX_DELAY) or None
+    Queue(queue, dict).send(dict(body), using=database, delay=delay)
 
 
 def seconds_until(time: Any) -> int:

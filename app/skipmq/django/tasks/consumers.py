@@ -1,7 +1,10 @@
 """Runs tasks: `manage.py skipmq_work` has this consumer among those of other apps."""
 
+import json
+import logging
 import os
 import socket
+from asyncio import CancelledError
 from datetime import timedelta
 from traceback import format_exception
 from typing import Any
@@ -9,15 +12,14 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
-from skipmq import App, Context, DeadLetter, Queue, Retry
+from skipmq import App, Context, DeadLetter, Queue
 from skipmq.client.outcomes import LostMessageError, reason_of
 from skipmq.django import configuration, statements
-from skipmq.django.tasks.backend import SkipMQBackend, result_of, seconds_until
+from skipmq.django.tasks.backend import SkipMQBackend, backends, result_of, seconds_until, send
 from skipmq.django.tasks.framework import (
     TaskContext,
     TaskResultStatus,
     normalize_json,
-    task_backends,
     task_finished,
     task_started,
 )
@@ -25,13 +27,16 @@ from skipmq.django.tasks.models import TaskRun
 from skipmq.django.transactions import atomic
 from skipmq.protocol import limits
 
-# The longest time for which a message is hidden, in seconds.
-_MAX_HIDDEN = 43_200
 # One in 100 tasks that end deletes results that were kept long enough, 1,000 at most.
 _PRUNED_BY, _PRUNED = 100, 1_000
 _WORKER = f"{socket.gethostname()}-{os.getpid()}"[:64]
+log = logging.getLogger("skipmq.client")
 
 app = App()
+
+
+class ValueRefusedError(ValueError):
+    """A value that a task returned, and that no JSON of PostgreSQL has."""
 
 
 def run_task(body: dict[str, Any], context: Context) -> None:
@@ -45,68 +50,93 @@ def run_task(body: dict[str, Any], context: Context) -> None:
     if run.status == TaskResultStatus.SUCCESSFUL:
         return
     if seconds := seconds_until(run.run_after):
-        raise Retry("its time has not come", after=min(seconds, _MAX_HIDDEN))
-    backend = task_backends[run.backend]
-    run.status, run.last_attempted_at = TaskResultStatus.RUNNING, timezone.now()
-    run.started_at = run.started_at or run.last_attempted_at
-    run.worker_ids = [*run.worker_ids, _WORKER]
-    _save(run)
+        # A new message: a receive of this one would count for the queue's redrive policy.
+        with atomic(context) as database:
+            send(context.queue.name, body, seconds, database)
+        return
+    backend = _backends.get(run.backend) or _by_queue[context.queue.name]
+    now = timezone.now()
+    _update(
+        run,
+        status=TaskResultStatus.RUNNING,
+        started_at=run.started_at or now,
+        last_attempted_at=now,
+        worker_ids=[*run.worker_ids, _WORKER],
+    )
     try:
         if backend.is_atomic:
             with atomic(context):
-                _succeed(run, _call(run))
+                _succeed(run, _call(run, backend))
         else:
-            value = _call(run)
+            value = _call(run, backend)
             with atomic(context):
                 _succeed(run, value)
     except LostMessageError:
         raise
-    except Exception as error:  # noqa: BLE001 - what a task raises is its result.
+    except (Exception, SystemExit, CancelledError) as error:  # noqa: BLE001 - its result.
         _fail(run, backend, context, error)
     else:
         _finish(run, backend)
 
 
-def _call(run: TaskRun) -> Any:
+def _call(run: TaskRun, backend: SkipMQBackend) -> Any:
     """Call the task's function; return its value as JSON has it."""
     result = result_of(run)
-    task_started.send(type(task_backends[run.backend]), task_result=result)
+    task_started.send_robust(type(backend), task_result=result)
     first = (TaskContext(task_result=result),) if result.task.takes_context else ()
-    return normalize_json(result.task.call(*first, *result.args, **result.kwargs))
+    value = normalize_json(result.task.call(*first, *result.args, **result.kwargs))
+    try:
+        text = json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise ValueRefusedError("the value has a lone surrogate") from error
+    if rb"\u0000" in text.replace(rb"\\", b""):
+        raise ValueRefusedError("the value has the character NUL")
+    return value
 
 
 def _succeed(run: TaskRun, value: Any) -> None:
-    run.return_value = value
-    run.status, run.finished_at = TaskResultStatus.SUCCESSFUL, timezone.now()
-    _save(run)
+    status, now = TaskResultStatus.SUCCESSFUL, timezone.now()
+    _update(run, return_value=value, status=status, finished_at=now)
 
 
-def _fail(run: TaskRun, backend: SkipMQBackend, context: Context, error: Exception) -> None:
+def _fail(run: TaskRun, backend: SkipMQBackend, context: Context, error: BaseException) -> None:
     """Note an error; have the task run again, or its message be dead-lettered or deleted."""
     path = f"{type(error).__module__}.{type(error).__qualname__}"
-    found = {"exception_class_path": path, "traceback": "".join(format_exception(error))}
-    run.errors, run.return_value = [*run.errors, found], None
-    if len(run.errors) < backend.attempts:
-        run.status, run.finished_at = TaskResultStatus.READY, None
-        _save(run)
+    # As JSON of PostgreSQL can have it.
+    text = "".join(format_exception(error)).encode(errors="replace").decode().replace("\0", " ")
+    errors = [*run.errors, {"exception_class_path": path, "traceback": text}]
+    if len(errors) < backend.attempts and not isinstance(error, ValueRefusedError):
+        _update(run, errors=errors, status=TaskResultStatus.READY)
         raise error
-    run.status, run.finished_at = TaskResultStatus.FAILED, timezone.now()
-    if _has_dead_letter_queue(run.queue_name):
-        _save(run)
+    how = {"errors": errors, "status": TaskResultStatus.FAILED, "finished_at": timezone.now()}
+    if _has_dead_letter_queue(context.queue.name):
+        _update(run, **how)
         _finish(run, backend)
         raise DeadLetter(reason_of(error))
     with atomic(context):
-        _save(run)
+        _update(run, **how)
     _finish(run, backend)
 
 
 def _finish(run: TaskRun, backend: SkipMQBackend) -> None:
     """Say that a task has ended, and delete old results now and then."""
-    task_finished.send(type(backend), task_result=result_of(run))
-    if int(run.pk, 16) % _PRUNED_BY == 0:
-        before = timezone.now() - timedelta(days=backend.keep_days)
-        old = _runs().filter(finished_at__lt=before).values("pk")[:_PRUNED]
-        _runs().filter(pk__in=old).delete()
+    try:
+        task_finished.send_robust(type(backend), task_result=result_of(run))
+        if int(run.pk, 16) % _PRUNED_BY == 0:
+            before = timezone.now() - timedelta(days=backend.keep_days)
+            old = _runs().filter(finished_at__lt=before).values("pk")[:_PRUNED]
+            _runs().filter(pk__in=old).delete()
+    except Exception:
+        log.exception("after the end of %s", run)
+
+
+def _update(run: TaskRun, **fields: Any) -> None:
+    """Change a result; raise LostMessageError where another has had the task succeed meanwhile."""
+    found = _runs().filter(pk=run.pk).exclude(status=TaskResultStatus.SUCCESSFUL)
+    if not found.update(**fields):
+        raise LostMessageError(f"{run.task} {run.pk} has succeeded elsewhere")
+    for name, value in fields.items():
+        setattr(run, name, value)
 
 
 def _has_dead_letter_queue(name: str) -> bool:
@@ -121,11 +151,7 @@ def _runs() -> Any:
     return TaskRun.objects.using(configuration.database())
 
 
-def _save(run: TaskRun) -> None:
-    run.save(using=configuration.database())
-
-
-for each in task_backends.all():
-    if isinstance(each, SkipMQBackend):
-        for queue in sorted(each.queues - {known.queue.name for known in app.consumers}):
-            app.consumer(Queue(queue, dict), concurrency=each.concurrency)(run_task)
+_backends = {each.alias: each for each in backends()}
+_by_queue = {name: each for each in _backends.values() for name in each.queues}
+for name, backend in sorted(_by_queue.items()):
+    app.consumer(Queue(name, dict), concurrency=backend.concurrency)(run_task)

@@ -1,5 +1,6 @@
 """Work that requests do not wait for."""
 
+from asyncio import CancelledError
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -31,6 +32,17 @@ def attempt(context: Any, item: str) -> list[Any]:
 @task
 def fail(text: str) -> None:
     raise ValueError(text)
+
+
+@task
+def end_oddly(how: str) -> str:
+    if how == "exit":
+        raise SystemExit(3)
+    if how == "cancelled":
+        raise CancelledError
+    if how == "error":
+        raise ValueError("a\0\ud800")
+    return "a\0"
 
 
 @task(backend="patient", queue_name="letters", takes_context=True)

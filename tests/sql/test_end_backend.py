@@ -40,3 +40,19 @@ def test_statement_is_cancelled_and_session_terminated(node: Connection, other: 
 
 def test_own_session_is_refused(node: Connection) -> None:
     assert number(node, END, "0", TERMINATE, node.info.backend_pid) == "refused"
+
+
+def test_session_whose_start_is_hidden_is_refused(owner: Connection, other: Connection) -> None:
+    pid = other.info.backend_pid
+    with owner.transaction(force_rollback=True):
+        for statement in (
+            "create role plain_owner",
+            "grant pg_signal_backend to plain_owner",
+            "grant usage, create on schema skipmq to plain_owner",
+            "alter function skipmq.database_sessions owner to plain_owner",
+            "alter function skipmq.end_backend owner to plain_owner",
+        ):
+            owner.execute(statement)
+        asked = "select skipmq.end_backend(%s, now() - interval '1 day', true)"
+        assert owner.execute(asked, (pid,)).fetchone() == ("refused",)
+    other.execute("select 1")

@@ -76,6 +76,19 @@ def test_group_is_freed_with_all_its_messages(fifo: FifoQueue) -> None:
     assert fifo.outcomes(one) == ["expired"]
 
 
+def test_message_that_waits_does_not_free_its_group(fifo: FifoQueue) -> None:
+    fifo.put("a:1", "a:2")
+    (one,) = fifo.receive(1, timeout=1000)
+    (waiting,) = fifo.connection.execute(
+        "select id, message_id from skipmq.message where queue_id = %s and id <> %s",
+        (fifo.id, one["id"]),
+    )
+
+    assert release(fifo, waiting) == [("not-in-flight", 0)]
+    assert fifo.take(10) == []
+    assert release(fifo, waiting, *named(one)) == [("not-in-flight", 0), ("released", 1)]
+
+
 def test_retired_generation_is_refused(orders: Queue) -> None:
     orders.id += 1_000_000
 

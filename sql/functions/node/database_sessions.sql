@@ -1,6 +1,7 @@
 -- Does: returns the sessions of clients of this server, of every database: those that others wait for first, then those that wait,
 --   then those with the oldest transactions. A session is known by its process and its start. waits_for is the lock that it waits
---   for, and blocked_by the processes that hold or precede it (0: a prepared transaction). may_end: end_backend can end it.
+--   for, and blocked_by the processes that hold or precede it (0: a prepared transaction). may_end: end_backend can end it, for
+--   which its start must be known.
 -- Called by: the ListSessions action; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -40,7 +41,8 @@ begin
     extract(epoch from v_now - a.xact_start)::float8,
     (a.backend_xmin is not null or a.backend_xid is not null) and a.pid <> pg_backend_pid(),
     w.what, coalesce(w.blockers, '{}'),
-    a.pid <> pg_backend_pid() and (v_is_superuser or not r.rolsuper and (v_signals or pg_has_role(r.oid, 'usage')))
+    a.pid <> pg_backend_pid() and a.backend_start is not null
+      and (v_is_superuser or not r.rolsuper and (v_signals or pg_has_role(r.oid, 'usage')))
   from pg_stat_activity a
   left join pg_roles r on r.oid = a.usesysid
   left join waiting w on w.pid = a.pid

@@ -1,6 +1,6 @@
 -- Does: cancels the statement of a client's session of this server, or with p_terminate ends the session. p_began is its start: a
---   process number is used again. Returns what became of it: done, missing, or refused where the schema's owner may not: grant it
---   pg_signal_backend, or the session's role; that of a superuser only a superuser ends.
+--   process number is used again. Returns what became of it: done, missing, or refused where the schema's owner may not, or may not
+--   see its start: grant it pg_signal_backend and pg_monitor, or the session's role; that of a superuser only a superuser ends.
 -- Called by: the EndSession action.
 -- Locks, in order: none.
 -- Raises: nothing.

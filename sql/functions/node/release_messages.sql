@@ -31,7 +31,7 @@ begin
       from unnest(p_ids, p_message_ids) with ordinality u (id, message_id, place)
       left join (
         select m.id, m.message_id from skipmq.message m
-        where not v_fifo and m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null
+        where not v_fifo and m.queue_id = p_queue_id and m.shard = any ('{1,2}') and m.group_no is null
           and m.visible_at > v_now and m.receive_count > m.receive_base and m.message_id = any (p_message_ids)
         union all
         select m.id, m.message_id
@@ -57,6 +57,15 @@ begin
     ) l;
   end if;
   -- Separate statements for the locks, so that the next ones see the current rows.
+  if v_fifo then
+    -- A message that waits does not free its group.
+    v_group_of := array(
+      select case when u.place > cardinality(p_ids) or exists (
+        select from skipmq.message_group g
+        cross join lateral skipmq.group_received(p_queue_id, g.group_no, g.first_number) r
+        where g.queue_id = p_queue_id and g.group_no = u.group_no and r.id = u.id and r.visible_at > v_now) then u.group_no end
+      from unnest(v_ids, v_group_of) with ordinality u (id, group_no, place) order by u.place);
+  end if;
   v_chosen := case when not v_fifo then v_ids else array(
     select r.id from skipmq.message_group g
     cross join lateral skipmq.group_received(p_queue_id, g.group_no, g.first_number) r

@@ -9,6 +9,7 @@ from skipmq.broker.node import Node
 from skipmq.database.pool import Pool
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
+from skipmq.protocol.identity import Identity
 
 _KINDS = ("cancel", "terminate")
 
@@ -17,20 +18,26 @@ async def list_sessions(node: Node, call: Call[extensions.ListSessions]) -> dict
     """List the sessions of the database server, or of a partition's, with who blocks whom.
 
     Those that block others are first, then those that wait. The answer is not limited to the
-    caller's account.
+    caller's account, so keys of other accounts than the node's own are refused.
     """
+    if not may_list(node, call.identity):
+        raise _denied(node, "may list its sessions.")
     pool = await _pool(node, call)
     rows = await sessions.listed(pool, call.deadline)
     return {"Sessions": [_shown(each) for each in rows]}
 
 
 async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str, Any]:
-    """Cancel the statement of a session, or terminate it, for keys of the node's own account."""
+    """Cancel the statement of a session, or terminate it.
+
+    That is for keys of the node's own account, and for the command line of the node's host.
+    """
     parameters, kind = call.parameters, call.parameters.Kind
-    if call.identity.account != node.settings.account:
-        raise errors.AccessDenied(
-            "All accounts share the database: only keys of account"
-            f" {node.settings.account} (SKIPMQ_ACCOUNT) may end its sessions."
+    if not may_end(node, call.identity):
+        raise _denied(
+            node,
+            "may end its sessions. Where signatures are not checked (SKIPMQ_AUTH), use `skipmq"
+            " sessions` on the host of a node, without --endpoint.",
         )
     if kind not in _KINDS:
         raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(_KINDS)}.")
@@ -46,10 +53,27 @@ async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str
         raise errors.ResourceNotFoundException("The session does not exist any more.")
     if outcome == "refused":
         raise errors.UnsupportedOperation(
-            "The owner of the schema may not end this session: it needs pg_signal_backend or the"
-            " session's role; a superuser's only a superuser ends."
+            "The owner of the schema may not end this session: it needs pg_signal_backend and"
+            " pg_monitor, or the session's role; a superuser's only a superuser ends."
         )
     return {}
+
+
+def may_list(node: Node, identity: Identity) -> bool:
+    """Return whether an identity may see the sessions of all accounts; unsigned ones see all."""
+    return identity.key_id is None or identity.account == node.settings.account
+
+
+def may_end(node: Node, identity: Identity) -> bool:
+    """Return whether an identity may end sessions; unsigned, only a local command may."""
+    return identity.is_operator or (identity.key_id is not None and may_list(node, identity))
+
+
+def _denied(node: Node, what: str) -> errors.AccessDenied:
+    return errors.AccessDenied(
+        "All accounts share the database: only keys of account"
+        f" {node.settings.account} (SKIPMQ_ACCOUNT) {what}"
+    )
 
 
 async def _pool(node: Node, call: Call[Any]) -> Pool:

@@ -7,6 +7,7 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
+from skipmq.actions.skipmq import sessions
 from skipmq.actions.skipmq.server_troubles import SLOW_FACTOR
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, bound
 from skipmq.console import site
@@ -31,7 +32,8 @@ def _database() -> ResponseReturnValue:
     database, error = current().read("DescribeDatabase")
     partitions = [_prepared(each) for each in database.get("Partitions", [])]
     number = flask.request.args.get("partition", 0, int)
-    found = {} if error else current().attempt("ListSessions", Partition=number)[0]
+    may_list = not error and sessions.may_list(current().broker.node, current().identity)
+    found = current().attempt("ListSessions", Partition=number)[0] if may_list else {}
     return flask.render_template(
         "database.html",
         error=error,
@@ -50,11 +52,11 @@ def _database() -> ResponseReturnValue:
     )
 
 
-def _with_blocked(sessions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_blocked(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add the processes that each session blocks."""
     return [
-        each | {"blocks": [o["ProcessId"] for o in sessions if each["ProcessId"] in o["BlockedBy"]]}
-        for each in sessions
+        each | {"blocks": [o["ProcessId"] for o in listed if each["ProcessId"] in o["BlockedBy"]]}
+        for each in listed
     ]
 
 
@@ -65,7 +67,9 @@ def _sessions(failed: errors.SqsError | None = None) -> ResponseReturnValue:
         "sessions.html",
         sessions=_with_blocked(result.get("Sessions", [])),
         partition=partition,
-        may=current().may("EndSession"),
+        may=current().may("EndSession")
+        and sessions.may_end(current().broker.node, current().identity),
+        is_signed=current().identity.key_id is not None,
         error=error,
         failed=failed,
     )

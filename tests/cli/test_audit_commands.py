@@ -5,6 +5,7 @@ import os
 import pwd
 import socket
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import psycopg
@@ -163,6 +164,11 @@ def test_equal_refusals_are_one_with_their_number(embedded_databases: Databases)
     changes = json.loads(run(url, "audit", "--changes", "--until", "20s", "--limit", "9", "--json"))
     assert {each["request_id"] for each in changes["records"]} == {"change"}
     assert run(url, "audit", "--since", "soon", code=2) == ""
+    east = timezone(timedelta(hours=9))
+    hour_ago = (datetime.now(east) - timedelta(hours=1)).isoformat()  # noqa: TID251 - of records.
+    for since, count in ((hour_ago, 3), (f"{hour_ago[:-6]}Z", 0)):
+        found = json.loads(run(url, "audit", "--since", since, "--json"))["records"]
+        assert len(found) == count
     with NodeProcess(database_url=url, workers=1) as node:
         node.ready()
         asked = json.dumps({"MaxResults": 1, "Outcome": "InvalidClientTokenId"}).encode()

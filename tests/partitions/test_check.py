@@ -14,7 +14,7 @@ from skipmq.database import schema
 from skipmq.database.router import partition_urls
 from support import commands
 from support.http import environment, free_port
-from support.key_commands import Keys
+from support.key_commands import MASTER_KEY, Keys
 from support.partitions import Partitions, run
 from support.postgres import Databases, as_node
 
@@ -120,7 +120,9 @@ def test_restored_partition_is_found_by_its_receipt_keys(fresh: Partitions) -> N
 def test_access_keys_that_differ_are_found_and_are_those_of_the_first_again(
     fresh: Partitions, embedded_databases: Databases
 ) -> None:
-    key = Keys(fresh.router).create()["key"]
+    keys = Keys(fresh.router)
+    key, revoked = keys.create()["key"], keys.create()["key"]
+    keys.run("revoke", revoked, "--yes")
     disable = "update skipmq.access_key set enabled = false where key_id = %s"
     with psycopg.connect(fresh.urls[1], autocommit=True) as second:
         second.execute(disable, (key,))
@@ -136,6 +138,23 @@ def test_access_keys_that_differ_are_found_and_are_those_of_the_first_again(
         with psycopg.connect(url) as partition:
             query = "select key_id, enabled from skipmq.access_key"
             assert partition.execute(query).fetchall() == [(key, True)]
+            named = partition.execute("select key_id from skipmq.revoked_key").fetchall()
+            assert named == [(revoked,)]
+
+
+def test_key_that_one_partition_has_no_more_is_revoked_in_the_other(two: Partitions) -> None:
+    key = Keys(two.router).create()["key"]
+    with psycopg.connect(two.urls[0], autocommit=True) as first:
+        first.execute("select skipmq.revoke_access_key(%s)", (key,))
+    settings = {"database_url": two.router, "master_key": MASTER_KEY}
+
+    said = commands.run("keys", "revoke", key, given="y\n", **settings)
+
+    assert f"access key {key} is revoked" in said
+    with psycopg.connect(two.urls[1]) as second:
+        assert second.execute("select from skipmq.access_key").fetchall() == []
+    again = commands.run("keys", "revoke", key, "--yes", code=1, **settings)
+    assert f"access key {key} does not exist" in again
 
 
 def test_node_refuses_to_start_on_partitions_of_another_map(fresh: Partitions) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -113,13 +112,16 @@ def audit(
 
 
 def _moment(text: str | None, clock: float, option: str) -> int | None:
-    """Return a time in microseconds since 1970: in UTC, or a duration before the clock's."""
+    """Return a time in microseconds since 1970.
+
+    It is in UTC unless it has an offset, or a duration before the clock's.
+    """
     if text is None:
         return None
     if ago := _AGO.fullmatch(text):
         return int((clock - int(ago[1]) * _UNITS[ago[2]]) * 1_000_000)
     try:
-        return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1_000_000)
+        return int(actions.moment(text) * 1_000_000)
     except (ValueError, OverflowError) as error:
         raise click.BadParameter(
             "write a time as 2026-11-28T16:20, or how long ago, as 1h", param_hint=option

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import IO, Any, TypeVar
 
 import click
@@ -287,19 +287,21 @@ def _note(action: str, account: str, key_id: str, name: str | None, **more: Any)
 def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
     """Permanently delete KEY_ID and its temporary credentials."""
     if not yes:
-        key = run_as_owner("keys", lambda database: _find(database, key_id))
+        key = _known(_run(partial(_look_up, key_id=key_id)), key_id)
         named = f" ({key.name})" if key.name not in (None, key_id) else ""
         ask(
             f"Permanently delete access key {key_id}{named} of account {key.account}?",
             "nothing was revoked",
         )
 
-    async def revoke(database: Database) -> StoredKey:
-        key = await _find(database, key_id)
-        await access_keys.revoke(database, key_id, account_name())
+    async def revoke(database: Database) -> StoredKey | None:
+        # An earlier run may have revoked it in some partitions only.
+        key = await _look_up(database, key_id)
+        if key is not None:
+            await access_keys.revoke(database, key_id, account_name())
         return key
 
-    key = _run(revoke)
+    key = _known(_run(revoke), key_id)
     _note("RevokeAccessKey", key.account, key_id, key.name)
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 
@@ -373,10 +375,17 @@ async def _store(  # noqa: PLR0917 - the columns of a key.
 
 
 async def _find(database: Database, key_id: str) -> StoredKey:
-    for key in await access_keys.stored(database):
-        if key.id == key_id:
-            return key
-    raise click.ClickException(f"access key {key_id} does not exist")
+    return _known(await _look_up(database, key_id), key_id)
+
+
+async def _look_up(database: Database, key_id: str) -> StoredKey | None:
+    return next((key for key in await access_keys.stored(database) if key.id == key_id), None)
+
+
+def _known(key: StoredKey | None, key_id: str) -> StoredKey:
+    if key is None:
+        raise click.ClickException(f"access key {key_id} does not exist")
+    return key
 
 
 def _shown(new: Credentials, more: dict[str, Any]) -> tuple[Any, Any]:

@@ -181,8 +181,9 @@ def run_as_owner(
     """Run an operation on the database as the schema's owner, and return its result.
 
     With `create`, an embedded database is created if missing. With `everywhere`, behind a router it
-    runs on each partition, also after one that failed, and must do the same in each. Raises
-    click.ClickException if the role of the URL lacks the privilege.
+    runs on each partition, also after one that failed, and must do the same in each; the
+    result is the first that is not None. Raises click.ClickException if the role of the URL lacks
+    the privilege.
     """
 
     async def run(url: str) -> T:
@@ -210,7 +211,7 @@ async def _on_each(urls: list[str], run: Callable[[str], Awaitable[T]]) -> T:
         if isinstance(result, BaseException):
             raise result
         results.append(result)
-    return results[0]
+    return next((each for each in results if each is not None), results[0])
 
 
 def _refused(reason: str | None, remedy: str | None) -> click.ClickException:

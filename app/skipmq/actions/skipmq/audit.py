@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -21,6 +22,15 @@ _GREATEST = 2**63 - 1
 _LAST = 2**42 - 1
 # The most reads of the log for a page.
 READS = 10
+
+
+def moment(text: str) -> float:
+    """Return an ISO time in seconds since 1970; it is in UTC unless it has an offset.
+
+    Raises ValueError and OverflowError.
+    """
+    found = datetime.fromisoformat(text)
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
 async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]) -> dict[str, Any]:

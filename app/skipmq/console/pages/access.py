@@ -1,7 +1,6 @@
 """Sign-in and sign-out, the choice of theme, account and region, access keys and the audit log."""
 
 import re
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -9,6 +8,7 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq.actions.dispatch import EVERY
+from skipmq.actions.skipmq import audit
 from skipmq.actions.skipmq.access_keys import ACCOUNT_PERMISSIONS, PERMISSIONS
 from skipmq.console import site
 from skipmq.console.session import Session
@@ -191,7 +191,7 @@ def _milliseconds(moment: str | None) -> int | None:
     if moment is None:
         return None
     try:
-        return int(datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp() * 1000)
+        return int(audit.moment(moment) * 1000)
     except (ValueError, OverflowError) as error:
         raise errors.InvalidParameterValueException(
             "A time is written as 2026-11-28T16:20, in UTC."

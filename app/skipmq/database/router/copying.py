@@ -9,7 +9,7 @@ from psycopg import sql
 from skipmq.database import maintenance
 from skipmq.database.router.partition_map import MapError
 
-# What all partitions have alike: the keys of receipt handles, access keys, names of revoked ones, and
+# What all partitions have alike: the keys of receipt handles, access keys, those that were revoked,
 # ended sessions.
 _KEY_TABLES = ("receipt_key", "access_key", "revoked_key", "ended_session")
 RECEIPT_KEYS = (

@@ -9,8 +9,8 @@ from psycopg import sql
 from skipmq.database import maintenance
 from skipmq.database.router.partition_map import MapError
 
-# What all partitions have alike: the keys of receipt handles, access keys, names of revoked ones, and
-# ended sessions.
+# What all partitions have alike: the keys of receipt handles, access keys, the names of revoked
+# ones, ended sessions.
 _KEY_TABLES = ("receipt_key", "access_key", "revoked_key", "ended_session")
 RECEIPT_KEYS = (
     "select md5(string_agg(encode(key, 'hex'), ',' order by made_at)) from skipmq.receipt_key"

@@ -42,8 +42,8 @@ def test_own_session_is_refused(node: Connection) -> None:
     assert number(node, END, "0", TERMINATE, node.info.backend_pid) == "refused"
 
 
-def test_session_whose_start_is_hidden_is_refused(owner: Connection, other: Connection) -> None:
-    pid = other.info.backend_pid
+def test_session_whose_start_is_hidden_is_refused(owner: Connection, node: Connection) -> None:
+    pid = node.info.backend_pid
     with owner.transaction(force_rollback=True):
         for statement in (
             "create role plain_owner",
@@ -55,4 +55,4 @@ def test_session_whose_start_is_hidden_is_refused(owner: Connection, other: Conn
             owner.execute(statement)
         asked = "select skipmq.end_backend(%s, now() - interval '1 day', true)"
         assert owner.execute(asked, (pid,)).fetchone() == ("refused",)
-    other.execute("select 1")
+    node.execute("select 1")

@@ -44,8 +44,7 @@ where m.queue_id = {old} and m.group_no is not null
 group by 2
 """
 _OF_GROUPS: LiteralString = (
-    "skipmq.message_group"
-    " (queue_id, group_no, available_at, first_number, received_at, receiver)"
+    "skipmq.message_group (queue_id, group_no, available_at, first_number, received_at, receiver)"
 )
 _GROUP_NO: LiteralString = (
     "case when x.group_no is not null then hashtextextended(x.group_id, {new}) end"

@@ -37,13 +37,9 @@ def is_managed() -> bool:
 
 
 def queues() -> Mapping[str, Mapping[str, Any]]:
-    """Return the attributes of the queues that the project declares, by name; of its tasks, too."""
-    found: dict[str, Mapping[str, Any]] = {}
-    if apps.is_installed(TASKS):
-        from skipmq.django.tasks.backend import backends  # noqa: PLC0415 - it imports a model.
-
-        found = {name: {} for each in backends() for name in each.queues}
-    return {**found, **_given().get("QUEUES", {})}
+    """Return the attributes of the queues that the project declares, by name."""
+    found: Mapping[str, Mapping[str, Any]] = _given().get("QUEUES", {})
+    return found
 
 
 def check(**_: Any) -> Sequence[Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from django.apps import apps
 from django.core.management import CommandError
 from django.db import Error, connections, transaction
 
@@ -68,7 +69,7 @@ def _declare(alias: str, out: Any) -> None:
     Redrive policies come last, since they name other queues.
     """
     policies = {}
-    for name, given in configuration.queues().items():
+    for name, given in {**_of_tasks(), **configuration.queues()}.items():
         with _explained(name):
             stored = _stored(name, given)
             if policy := stored.pop(_POLICY, ""):
@@ -87,6 +88,15 @@ def _declare(alias: str, out: Any) -> None:
                 _execute(alias, statements.SET_ATTRIBUTES, number, changes)
             elif present != policy:
                 _say(out, f"  SkipMQ: {name!r} stays as it is: its {_POLICY} is {present}")
+
+
+def _of_tasks() -> Mapping[str, Mapping[str, Any]]:
+    """Return the queues of the backends of Django's tasks that are ours."""
+    if not apps.is_installed(configuration.TASKS):
+        return {}
+    from skipmq.django.tasks.backend import backends  # noqa: PLC0415 - it imports a model.
+
+    return {name: {} for each in backends() for name in each.queues}
 
 
 def _stored(name: str, given: Mapping[str, Any]) -> dict[str, str]:

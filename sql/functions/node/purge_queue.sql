@@ -1,11 +1,14 @@
 -- Does: empties a queue immediately, including in-flight messages and deduplication ids, by giving its name a new
 --   generation; returns that and the number of messages. The totals of the queue continue.
 -- Called by: the PurgeQueue action; SQL users.
--- Locks, in order: row of the job fold_counts (waits: totals are then complete), advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
+-- Locks, in order: advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
 --   generation row.
 -- Raises: SQ005 when the generation does not exist, SQ004 within p_cooldown of the last purge.
 -- Relies on index: queue_id, generation_pkey, queue_count_pkey, and those of count_all.
 -- Routed: to the partition of p_queue_id.
+--
+-- What fold_counts adds at the same moment, a second's counts, is left to the totals of the old generation: to wait for it
+-- would have the open transaction of one purge stop the counts, and the purges, of all queues.
 create function skipmq.purge_queue(p_queue_id bigint, p_cooldown interval default '60 seconds')
 returns table (queue_id bigint, messages bigint)
 language plpgsql volatile security definer
@@ -17,7 +20,6 @@ declare
   v_queue skipmq.queue;
   v_id bigint;
 begin
-  perform skipmq.hold_job('fold_counts', p_waits => true);
   perform pg_advisory_xact_lock(hashtext('skipmq.queue'), (p_queue_id & 1023)::integer);
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then

@@ -69,7 +69,7 @@ def _declare(alias: str, out: Any) -> None:
     Redrive policies come last, since they name other queues.
     """
     policies = {}
-    for name, given in {**_of_tasks(), **configuration.queues()}.items():
+    for name, given in {**_task_queues(), **configuration.queues()}.items():
         with _explained(name):
             stored = _stored(name, given)
             if policy := stored.pop(_POLICY, ""):
@@ -90,7 +90,7 @@ def _declare(alias: str, out: Any) -> None:
                 _say(out, f"  SkipMQ: {name!r} stays as it is: its {_POLICY} is {present}")
 
 
-def _of_tasks() -> Mapping[str, Mapping[str, Any]]:
+def _task_queues() -> Mapping[str, Mapping[str, Any]]:
     """Return the queues of the backends of Django's tasks that are ours."""
     if not apps.is_installed(configuration.TASKS):
         return {}

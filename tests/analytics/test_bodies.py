@@ -210,5 +210,5 @@ def test_command_writes_the_columns_of_a_queue(tmp_path: Path) -> None:
     schema.write_text("{}")
     refused = written(lake, *output, "--schema", str(schema))
     assert refused.stderr.startswith(
-        f"skipmq: {schema} is not a schema of bodies: Expected the type"
+        f"Error: {schema} is not a schema of bodies: Expected the type"
     )

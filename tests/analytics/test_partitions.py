@@ -281,6 +281,6 @@ def test_commands_name_the_partition_that_is_unavailable(
     assert "20 rows in 1 window, up to transaction" in " ".join(exported.stdout.split())
     for done, verb in ((exported, "exported"), (streamed, "written")):
         last = done.stderr.splitlines()[-1]
-        assert last.startswith("skipmq: partition 1 is unavailable: connection")
+        assert last.startswith("Error: partition 1 is unavailable: connection")
         assert last.endswith(f"The others are {verb}; run this again when it is available")
     assert spark.read.schema(HISTORY).parquet(out).count() == 20

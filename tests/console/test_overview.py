@@ -16,10 +16,10 @@ from support.visitor import Visitor, signed_in
 HOME = "/console/us-east-1/000000000000/"
 
 
-def fill(sqs: Any, name: str, account: str = "000000000000") -> None:
+def fill(sqs: Any, name: str, account: str = "000000000000", region: str = "us-east-1") -> None:
     """Have a message of a queue moved to its dead-letter queue."""
     sqs.create_queue(QueueName=f"{name}-dead")
-    arn = f"arn:aws:sqs:us-east-1:{account}:{name}-dead"
+    arn = f"arn:aws:sqs:{region}:{account}:{name}-dead"
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
     url = sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="poison")
@@ -79,11 +79,13 @@ def test_overview_of_a_key_has_what_it_may_read(
 ) -> None:
     admin = keys.create()
     signed_in(signing, admin)
-    sqs = client(signing.url, **admin)
+    # Where no other test has troubles: three of a kind are folded.
+    region = "eu-north-1"
+    sqs = client(signing.url, region=region, **admin)
     for name in ("seen", "unseen"):
-        fill(sqs, name, ACCOUNT)
+        fill(sqs, name, ACCOUNT, region)
     boss = signed_in(signing, admin)
-    home = f"/console/us-east-1/{ACCOUNT}/"
+    home = f"/console/{region}/{ACCOUNT}/"
     eventually(lambda: "of unseen moved" in boss.get(home).body)
     policy = {
         "Version": "2012-10-17",

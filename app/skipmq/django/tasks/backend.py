@@ -23,6 +23,7 @@ from skipmq.django.tasks.framework import (
     TaskResult,
     TaskResultDoesNotExist,
     TaskResultStatus,
+    normalize_json,
     task_backends,
     task_enqueued,
 )
@@ -84,35 +85,23 @@ class SkipMQBackend(BaseTaskBackend):
     def enqueue(self, task: Task, args: Sequence[Any], kwargs: Mapping[str, Any]) -> TaskResult:
         """Send the task's message in the transaction of the broker's database that is open."""
         self.validate_task(task)
-        result = TaskResult(
-            task=task,
-            id=uuid4().hex,
-            status=TaskResultStatus.READY,
-            enqueued_at=timezone.now(),
-            started_at=None,
-            finished_at=None,
-            last_attempted_at=None,
-            args=args,
-            kwargs=kwargs,
-            backend=self.alias,
-            errors=[],
-            worker_ids=[],
-        )
         database = configuration.database()
+        run = TaskRun(
+            id=uuid4().hex,
+            task=task.module_path,
+            backend=self.alias,
+            queue_name=task.queue_name,
+            args=normalize_json(args),
+            kwargs=normalize_json(kwargs),
+            status=TaskResultStatus.READY,
+            run_after=task.run_after,
+            enqueued_at=timezone.now(),
+        )
+        body = {name: getattr(run, name) for name in ("id", "task", "backend", "args", "kwargs")}
         with transaction.atomic(using=database):
-            TaskRun.objects.using(database).create(
-                id=result.id,
-                task=task.module_path,
-                backend=self.alias,
-                queue_name=task.queue_name,
-                args=result.args,
-                kwargs=result.kwargs,
-                run_after=task.run_after,
-                enqueued_at=result.enqueued_at,
-            )
-            body = {"id": result.id, "task": task.module_path, "backend": self.alias}
-            body |= {"args": result.args, "kwargs": result.kwargs}
-            send(task.queue_name, body, seconds_until(task.run_after), database)
+            run.save(using=database, force_insert=True)
+            send(run.queue_name, body, seconds_until(run.run_after), database)
+        result = _result(run, task)
         task_enqueued.send(type(self), task_result=result)
         return result
 
@@ -140,6 +129,10 @@ def result_of(run: TaskRun) -> TaskResult:
     # Where the backend or the queue is no longer in TASKS, it is the task as it is declared.
     with suppress(ImproperlyConfigured, InvalidTask):
         task = replace(task, queue_name=run.queue_name, backend=run.backend)
+    return _result(run, task)
+
+
+def _result(run: TaskRun, task: Task) -> TaskResult:
     result = TaskResult(
         task=task,
         id=run.id,

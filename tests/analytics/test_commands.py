@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from skipmq.cli.analytics.errors import one_line_errors
-from support import commands
+from support import commands, lakes
 from support.analytics import SHORT_LIVED, age, settle
 from support.postgres import Connection, as_node
 from support.programs import need
@@ -164,6 +164,8 @@ def test_lake_is_checked_and_repaired_from_the_database(
     file.unlink()
 
     failed = here("export", code=1)
+    (other,) = (tmp_path / "lake").rglob("queue=mails/*.parquet")
+    lakes.damage_footer(other)
     wrong = here("verify", "--json", code=1)
     shown = here("verify", code=1)
     repaired = here("verify", "--repair", "--json")
@@ -175,11 +177,12 @@ def test_lake_is_checked_and_repaired_from_the_database(
         f"skipmq: file://{file} is missing: `skipmq analytics verify --lake {lake} --repair`"
         " exports again the days that the database still has; it keeps the days of damaged files"
     )
-    (found,) = json.loads(wrong)["wrong"]
+    found, damaged = json.loads(wrong)["wrong"]
     assert (found["queue"], found["rows"], found["rows_in_database"]) == ("orders", 10, 10)
     assert found["problems"] == [f"file://{file} is missing"]
+    assert damaged["problems"][0].startswith(f"file://{other} has a damaged footer: ")
     assert "export again with --repair" in shown
-    assert json.loads(repaired)["wrong"][0]["repaired"]
+    assert all(each["repaired"] for each in json.loads(repaired)["wrong"])
     assert "2 files with 30 rows: no discrepancies" in whole
 
 

@@ -1,25 +1,19 @@
 """Verification of a lake against its files and its database, and repair from the database."""
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import pyarrow as pa
-from pyarrow import fs, parquet
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, frames
+from skipmq.analytics import frames
 from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import digest, stored_rows
-from skipmq.analytics.lake.table_files import File, QueueDay
+from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
-
-# Files checked in parallel: an object store takes some 50 ms for each.
-_THREADS = 16
 
 Counts: TypeAlias = Mapping[QueueDay, int]
 
@@ -69,7 +63,7 @@ def check(table: Table, source: Source | None, *, deep: bool = False) -> Verific
         discrepancy = Discrepancy(key, exported.get(key, 0), database_rows)
         return found.setdefault(key, discrepancy).problems
 
-    damaged = damage(table, files)
+    damaged = stored_rows.damage(table, files)
     for queue_day, texts in damaged.items():
         problems(queue_day).extend(texts)
     if deep:
@@ -122,31 +116,3 @@ def _counts(table: Table, source: Source) -> Counts:
             if day in days
         }
     return counts
-
-
-def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
-    """Return the problems of damaged files, by queue and day.
-
-    Checks the sizes of files, and the row counts in their footers.
-    """
-    file_system = delta.files(table.url)
-
-    def problem(file: File) -> str:
-        info = file_system.get_file_info(file.path)
-        if info.type == fs.FileType.NotFound:
-            return "is missing"
-        if info.size != file.size:
-            return f"has {info.size} bytes of {file.size}"
-        try:
-            rows = parquet.read_metadata(file.path, filesystem=file_system).num_rows
-        except pa.ArrowInvalid:
-            rows = 0
-        return "" if rows == file.rows else f"has {rows} rows of {file.rows}"
-
-    with ThreadPoolExecutor(_THREADS) as threads:
-        problems = list(zip(files, threads.map(problem, files), strict=True))
-    found: dict[QueueDay, list[str]] = {}
-    for file, text in problems:
-        if text:
-            found.setdefault(file.queue_day, []).append(f"{table.url}/{file.path} {text}")
-    return found

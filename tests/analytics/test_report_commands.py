@@ -198,6 +198,14 @@ def run_without_java(path: Path, *words: str, code: int, **settings: object) -> 
     return done.stdout if code == 0 else done.stderr
 
 
+def test_verify_needs_no_java(tmp_path: Path) -> None:
+    lake = lakes.write(tmp_path / "lake", [row(n, settled=n + 2) for n in range(9)], {"orders": 30})
+
+    shown = run_without_java(tmp_path, "verify", "--lake", lake, code=0, data_dir=tmp_path / "none")
+
+    assert "1 files with 9 rows: no discrepancies" in shown
+
+
 @pytest.mark.parametrize("command", ["report", "replay", "forget", "reconcile"])
 def test_commands_without_java_say_what_to_install(command: str, tmp_path: Path) -> None:
     words = {

@@ -1,10 +1,12 @@
 """The `audit` command."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
+import msgspec
+from msgspec import structs
 from rich.table import Table
 
 from skipmq.actions.skipmq import audit as actions
@@ -72,7 +74,6 @@ def audit(
     with open_node(settings) as node:
         clock = node.run(node.node.database.clock(node.node.deadline()))
         records: list[AuditRecord] = []
-        counts: dict[int, tuple[int, float]] = {}
         before, step = None, max(limit, _STEP)
         for _ in range(actions.READS):
             found = node.run(
@@ -92,23 +93,24 @@ def audit(
                     deadline=node.node.deadline(),
                 )
             )
-            actions.fold(records, counts, found, limit)
+            actions.fold(records, found, limit)
             if len(records) == limit or len(found) < step:
                 break
-            before = found[-1].id
+            before = int(found[-1].id)
     result = [
-        record._asdict()
+        structs.asdict(record)
         | {
-            "id": str(record.id),
-            "recorded_at": shown_time(record.recorded_at),
-            "count": counts[record.id][0],
-            "first_at": shown_time(counts[record.id][1]),
+            "recorded_at": _shown(record.recorded_at),
+            "parameters": msgspec.json.decode(record.parameters or "null"),
+            "first_at": _shown(record.first_at),
         }
         for record in records
     ]
-    return {"records": result}, _table(
-        records, counts, own.arn
-    ) if records else "no matching records"
+    return {"records": result}, _table(records, own.arn) if records else "no matching records"
+
+
+def _shown(milliseconds: int) -> str | None:
+    return shown_time(milliseconds // 1000)
 
 
 def _moment(text: str | None, clock: float, option: str) -> int | None:
@@ -128,28 +130,25 @@ def _moment(text: str | None, clock: float, option: str) -> int | None:
         ) from error
 
 
-def _table(
-    records: Sequence[AuditRecord], counts: Mapping[int, tuple[int, float]], own: str
-) -> Table:
+def _table(records: Sequence[AuditRecord], own: str) -> Table:
     rows = (
         (
-            cell(shown_time(each.recorded_at)),
+            cell(_shown(each.recorded_at)),
             cell(each.action),
             cell(each.queue and each.queue.removeprefix(own)),
             cell(each.account),
             cell(_caller(each)),
             cell(each.client),
             cell(each.door),
-            each.outcome if counts[each.id][0] == 1 else _times(each, counts),
+            each.outcome if each.count == 1 else _times(each),
         )
         for each in records
     )
     return table(_COLUMNS, rows)
 
 
-def _times(record: AuditRecord, counts: Mapping[int, tuple[int, float]]) -> str:
-    count, first = counts[record.id]
-    return f"{record.outcome}, {count:,} times since {shown_time(first)}"
+def _times(record: AuditRecord) -> str:
+    return f"{record.outcome}, {record.count:,} times since {_shown(record.first_at)}"
 
 
 def _caller(record: AuditRecord) -> str | None:

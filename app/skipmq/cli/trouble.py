@@ -97,6 +97,10 @@ def _found(limit: int, *, everywhere: bool) -> _Findings:
         if explained is None:
             raise
         return _failed(error, "; ".join(explained.problems))
+    endpoint = configuration().settings.endpoint.rstrip("/")
+    for each in answer["Troubles"]:
+        if each["Runbook"].startswith("/"):
+            each["Runbook"] = endpoint + each["Runbook"]
     return _Findings(answer["Troubles"], answer["Found"], answer.get("Unknown", []))
 
 
@@ -157,4 +161,7 @@ def _lines(trouble: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {', '.join(trouble['Queues'])}"
     if "Account" in trouble:
         yield f"  account {trouble['Account']}, region {trouble['Region']}"
-    yield f"  {trouble['Remedy']} {trouble['Runbook']}"
+    address: str = trouble["Runbook"]
+    # A node's, of which no address is known.
+    section = f"`skipmq runbook {address.partition('#')[2]}`" if address[0] == "/" else address
+    yield f"  {trouble['Remedy']} {section}"

@@ -81,7 +81,7 @@ begin
     modified_at = skipmq.clock()
   where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   if v_queue.fifo and p_attributes ? 'DelaySeconds' then
     -- The delay applies to waiting messages too: the next receive reads all groups again.

@@ -24,7 +24,7 @@ from skipmq.protocol.identity import QueueName
 
 KINDS = ("move", "copy", "delete")
 # Tasks in an answer, and the records of starts that are searched for who started them.
-_TASKS, _MAXIMUM_TASKS, _RECORDS, _START_SECONDS = 50, 100, 100, 5.0
+_TASKS, _MAXIMUM_TASKS, _RECORDS, _START_MILLISECONDS = 50, 100, 100, 5_000
 _STARTS = ("StartMessageMoveTask", "StartMessageTask")
 # The further members of a filter, by their names in the database.
 _FURTHER = {
@@ -107,8 +107,8 @@ def _account_task(task: MoveTask, source: str, starts: Sequence[AuditRecord]) ->
     shown = _shown(task, source, may_peek=False)
     for each in starts:
         # The record has the time of the request, which waits before the task exists.
-        delay = task.started_at / 1000 - each.recorded_at
-        if each.queue == source and abs(delay) < _START_SECONDS:
+        delay = task.started_at - each.recorded_at
+        if each.queue == source and abs(delay) < _START_MILLISECONDS:
             user = (each.user or "").rpartition(":user/")[2]
             return shown | {"StartedBy": user or each.access_key or each.account}
     return shown

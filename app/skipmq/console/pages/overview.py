@@ -7,7 +7,6 @@ from skipmq.console.visit import current
 
 # The number of troubles on the page; the others are counted.
 _SHOWN = 12
-_LINKS = ("http://", "https://")
 _LIMIT = 100
 
 
@@ -29,13 +28,7 @@ def _overview() -> ResponseReturnValue:
         database=overview.get("Database"),
         nodes=overview.get("Nodes"),
         unknown=overview.get("Unknown"),
-        is_linked=is_linked(),
     )
-
-
-def is_linked() -> bool:
-    """Return whether the runbook has an address to which pages can link."""
-    return current().broker.node.settings.runbook_url.startswith(_LINKS)
 
 
 def _places() -> ResponseReturnValue:

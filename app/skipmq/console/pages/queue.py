@@ -7,7 +7,6 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq.console.pages import heading, settings
-from skipmq.console.pages.overview import is_linked
 from skipmq.console.visit import current
 
 _MINUTES, _TASKS, _MOVES = 60, 5, 20
@@ -43,7 +42,6 @@ def _queue(name: str) -> ResponseReturnValue:
         troubles=overview.get("Troubles", []),
         dead_letter_queue=target,
         receives=receives,
-        is_linked=is_linked(),
     )
 
 

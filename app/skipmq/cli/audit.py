@@ -15,7 +15,7 @@ from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
-from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.output import cell, limit_option, printing_json, shown_time
 from skipmq.cli.tables import Column, table
 
 _USER = ":user/"
@@ -44,13 +44,7 @@ _COLUMNS = (
 @click.option("--since", metavar="TIME", help="Since a time in UTC, or so long ago: 30m, 1h, 2d.")
 @click.option("--until", metavar="TIME", help="Until a time in UTC, or so long ago.")
 @click.option("--outcome", metavar="OUTCOME", help="Only this outcome: done, or an error code.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="Maximum number of records.",
-)
+@limit_option(50, 10_000, "Maximum number of records.")
 @printing_json
 def audit(
     *,

@@ -4,7 +4,7 @@
 -- Locks, in order: those of send_messages or send_fifo_messages.
 -- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
 -- Relies on index: message_pkey, queue_id.
--- Routed: by sql/router/.
+-- Routed: to the partition of p_queue_id, where p_target must be.
 create function skipmq.copy_messages(
   p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint, p_sender text default null
 ) returns table (place bigint, outcome text)

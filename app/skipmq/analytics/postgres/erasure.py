@@ -101,7 +101,7 @@ def erase_staged(session: Session, condition: str) -> int:
 
 
 def erase_filters(session: Session) -> None:
-    """Erase the texts that ended tasks looked for, and the marks of tenants, which are made anew.
+    """Erase the texts that ended tasks looked for, and the marks of tenants, which are made again.
 
     They have no messages, but may have what identifies a person.
     """

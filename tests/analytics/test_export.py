@@ -1,5 +1,6 @@
 """The export: each row once, whatever happens meanwhile."""
 
+import shutil
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -14,7 +15,7 @@ from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import forget
+from skipmq.analytics.lake import forget, verify
 from skipmq.analytics.lake.export import export
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import history
@@ -150,6 +151,54 @@ def test_days_that_are_over_are_recorded_and_may_then_be_dropped(
     assert frames.lake(spark, place).count() == 25
 
 
+def test_lake_that_is_not_the_archive_lets_no_day_be_dropped(
+    spark: SparkSession, source: Source, database: str, owner: Connection, place: str
+) -> None:
+    settle(owner, 20)
+    age(owner, 10)
+    trial = f"{place} of a trial"
+    drop = "select skipmq.drop_history_partitions('7 days', true)"
+    with session.connect(as_node(database), "test", writing=True) as writer:
+        record = [partial(history.record_archived_day, writer)]
+        first = export(spark, source, place, record=record)
+        other = export(spark, source, trial, record=record)
+        recorded = number(owner, "select place from skipmq_views.archived_day")
+        replacing = [partial(history.record_archived_day, writer, replaces=True)]
+        replaced = export(spark, source, trial, record=replacing, replaces=True)
+        dropped = writer.execute(drop).fetchone()
+        former = export(spark, source, place, record=record)
+
+    assert (len(first.days), first.archive) == (1, "")
+    assert (other.days, other.archive) == ((), recorded)
+    assert (len(replaced.days), replaced.archive, dropped) == (1, "", (1,))
+    assert former.archive.endswith(trial)
+
+
+def test_lake_that_has_less_than_was_dropped_is_named(
+    spark: SparkSession, source: Source, database: str, owner: Connection, place: str
+) -> None:
+    export(spark, source, place)
+    shutil.copytree(place, f"{place}-backup")
+    settle(owner, 20)
+    age(owner, 10)
+    with session.connect(as_node(database), "test", writing=True) as writer:
+        record = [partial(history.record_archived_day, writer)]
+        export(spark, source, place, record=record)
+        writer.execute("select skipmq.drop_history_partitions('7 days', true)")
+        list(forget.erase([owner], Lake.open(spark, place), "queue = 'orders' and id % 2 = 0"))
+        kept = frames.lake(spark, place).count()
+        erased = export(spark, source, place, record=record)
+        shutil.rmtree(place)
+        shutil.copytree(f"{place}-backup", place)
+        restored = export(spark, source, place, record=record)
+    found = verify.check(Lake.open(spark, place).table, source).discrepancies
+
+    assert (kept < 20, erased.damage) == (True, ())
+    (text,) = restored.damage
+    assert f"has 0 of the {kept} rows of " in text
+    assert [(each.queue_day.queue, each.problems) for each in found] == [("*", [text])]
+
+
 def truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
 
@@ -176,7 +225,7 @@ def shorten(file: Path) -> None:
 DAMAGE = {
     "is missing": Path.unlink,
     "bytes of": truncate,
-    "has 0 rows of": overwrite,
+    "has a damaged footer": overwrite,
     "has 59 rows of 60": shorten,
 }
 # The damage does not depend on whether the day was recorded before: the gate has each once.

@@ -7,12 +7,10 @@ from skipmq.console.visit import current
 
 # The number of troubles on the page; the others are counted.
 _SHOWN = 12
-_LINKS = ("http://", "https://")
 _LIMIT = 100
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/", "overview", _overview)
     pages.add_url_rule("/places", "places", _places)
 
@@ -29,13 +27,7 @@ def _overview() -> ResponseReturnValue:
         database=overview.get("Database"),
         nodes=overview.get("Nodes"),
         unknown=overview.get("Unknown"),
-        is_linked=is_linked(),
     )
-
-
-def is_linked() -> bool:
-    """Return whether the runbook has an address to which pages can link."""
-    return current().broker.node.settings.runbook_url.startswith(_LINKS)
 
 
 def _places() -> ResponseReturnValue:

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -71,6 +72,7 @@ def files() -> Iterator[Path]:
     yield from sorted(FOLDER.rglob("*.md"))
 
 
+@cache
 def read(file: Path) -> Page:
     """Return a page with its blocks; directives, whose language stands in braces, are none."""
     name = str(file.relative_to(FOLDER if file.is_relative_to(FOLDER) else ROOT))

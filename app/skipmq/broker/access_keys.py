@@ -11,6 +11,7 @@ from skipmq.database.statement import (
     JSONB,
     TEXT,
     TEXTS,
+    Search,
     Statement,
     columns,
 )
@@ -44,7 +45,7 @@ class RevokedKey(NamedTuple):
 
 
 _ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_keys()")
-_REVOKED = Statement(
+_REVOKED = Search(
     "select key_id, account, name, revoked_at, revoked_by from skipmq.revoked_access_keys($1)", TEXT
 )
 _VERSION = Statement("select version, now from skipmq.access_key_version()")

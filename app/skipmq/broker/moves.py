@@ -8,7 +8,7 @@ from uuid import UUID
 from skipmq.broker.inspection import MessageFilter
 from skipmq.database import statement
 from skipmq.database.partitions import Database
-from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS, Statement
+from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS, Search, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ _LIST = Statement(
     " attribute_name, attribute_value, passed, filter from skipmq.list_move_tasks($1, $2, $3)",
     TEXT, INTEGER, BOOLEAN,
 )  # fmt: skip
-_ACCOUNT = Statement(
+_ACCOUNT = Search(
     "select source_arn, task_id::text, status, destination_arn, messages_per_second, moved,"
     " to_move, failure_reason, (extract(epoch from started_at) * 1000)::bigint, kind, null, null,"
     " null, passed from skipmq.account_tasks($1, $2, $3)",

@@ -66,6 +66,7 @@ class GetMessageTimeline(QueueParameters, kw_only=True):
 class GetOverview(Parameters, kw_only=True):
     QueueName: str | None = None
     MaxResults: Integer | None = None
+    Minutes: Integer | None = None
     Everywhere: bool = False
     Folded: bool = False
 

@@ -162,6 +162,7 @@ class PeekNewestMessages(QueueParameters, kw_only=True):
 class ReleaseMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")] | None = None
     MessageGroupIds: Annotated[list[str], elements("MessageGroupId")] | None = None
+    VisibleInSeconds: Integer | None = None
 
 
 class SearchMessages(FilterParameters, kw_only=True):

@@ -50,7 +50,7 @@ def test_trouble_is_printed_with_its_place_in_the_runbook_and_exits_with_1(url: 
 
     assert (code, json_code) == (1, 1)
     assert SUMMARY in text
-    assert "app/docs/operate/runbook.md#the-dead-letter-queue-fills" in text
+    assert "`skipmq runbook the-dead-letter-queue-fills`" in text
     found = json.loads(printed)
     (trouble,) = found["troubles"]
     assert found["found"] == 1

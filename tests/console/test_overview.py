@@ -54,7 +54,7 @@ def test_home_is_the_overview_that_leads_to_what_needs_attention(
 
     browser.wait(f"Messages of {trouble} moved to a dead-letter queue")
     assert browser.sees("writable")
-    assert "the-dead-letter-queue-fills" in browser.text(".troubles")
+    assert "the dead letter queue fills" in browser.text(".troubles")
     browser.click(f"#dead-dead-lettered-{trouble}")
 
     browser.wait("poison")

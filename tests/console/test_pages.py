@@ -104,6 +104,7 @@ PAGES = {
     "charts": ("queues/orders/charts", "Messages per minute"),
     "tail": ("queues/orders/tail", "tail"),
     "timeline-none": (f"queues/orders/timeline?message={NOBODY}", "Message not found"),
+    "runbook": ("../../runbook", "The first five minutes"),
     "no-queue": ("queues/nothing", "Queue not found"),
     "no-page": ("nothing/here", "Page not found"),
 }

@@ -59,7 +59,7 @@ def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
         "Usual": 0,
         "Account": "000000000000",
         "Region": "us-east-1",
-        "Runbook": "app/docs/operate/runbook.md#the-dead-letter-queue-fills",
+        "Runbook": "/console/runbook#the-dead-letter-queue-fills",
     }
     assert overview["Found"] >= len(overview["Troubles"])
     assert overview["Totals"]["Queues"] >= 2

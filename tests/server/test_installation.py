@@ -82,6 +82,7 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
         eventually(lambda: is_ready(f"http://127.0.0.1:{port}"), 120)
         body = first_message(f"http://127.0.0.1:{port}")
         page = raw(f"http://127.0.0.1:{port}/console/us-east-1/000000000000/queues").body
+        runbook = raw(f"http://127.0.0.1:{port}/console/runbook").body
         files = {
             each: raw(f"http://127.0.0.1:{port}{each}").status for each in STATIC.findall(page)
         }
@@ -91,6 +92,7 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
 
     assert found == str(installed / "skipmq" / "sql")
     assert body == "first"
+    assert 'id="a-table-is-locked"' in runbook
     assert set(files.values()) == {200}
     assert {re.sub(r"\?.*", "", each).rpartition(".")[2] for each in files} == {"svg", "css", "js"}
     assert (installed / "skipmq" / "console" / "static" / "htmx.LICENSE").exists()

@@ -40,7 +40,7 @@ const faint = all("body *")
 // What has a scroll bar of its own, or is cut off with dots, may be wider.
 const width = document.documentElement.clientWidth;
 const wide = all("body *")
-  .filter((e) => !e.closest(".hidden, .skip, pre, .preview, .tabs, .top nav, .chips, .wide") && e.getBoundingClientRect().right > width + 1)
+  .filter((e) => !e.closest(".hidden, .skip, pre, .preview, .tabs, .top nav, .chips, .wide, .scrolled") && e.getBoundingClientRect().right > width + 1)
   .map((e) => shown("too wide", e));
 
 const isNamed = (e) => e.getAttribute("aria-label") || e.textContent.trim()

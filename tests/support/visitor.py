@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from support.http import Answer, NodeProcess, eventually
 from support.key_commands import ACCOUNT
 
-_UNSCOPED = re.compile("(sign-in|sign-out|theme|scope|static)(?![^/?])")
+_UNSCOPED = re.compile("(sign-in|sign-out|theme|scope|static|runbook)(?![^/?])")
 _CSRF = re.compile(r'name="csrf" value="([^"]+)"')
 
 

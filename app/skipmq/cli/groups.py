@@ -75,6 +75,7 @@ _COMMANDS = {
         "psql": "migrate:psql",
         "top": "top:top",
         "trouble": "trouble:trouble",
+        "runbook": "runbook:runbook",
         "nodes": "sessions:nodes",
         "sessions": "sessions:sessions",
         "tasks": "queue.tasks:tasks",

@@ -189,10 +189,10 @@ class Settings:
         "fields of messages that the console masks, separated by commas: names of attributes and of"
         " members of JSON bodies, or dotted paths, as in password,card.number",
     )
-    runbook_url: str = _setting(
-        "app/docs/operate/runbook.md",
-        "address of your runbook, or this one, to whose sections the console and skipmq trouble"
-        " refer",
+    runbook_url: Annotated[str, Meta(pattern="^(https?:/)?/")] = _setting(
+        "/console/runbook",
+        "address of the runbook, the node's or yours, to whose sections the console and skipmq"
+        " trouble refer",
     )
     queues: tuple[DeclaredQueue, ...] = _setting(
         (), "queues to create at start-up: [queues.NAME] tables of the TOML file, of names or ARNs"

@@ -15,7 +15,7 @@ from skipmq.console.visit import current
 from skipmq.protocol import limits
 
 # Views that belong to no account and region.
-_UNSCOPED = frozenset({"home", "sign_in", "sign_out", "theme", "scope", "unscoped"})
+_UNSCOPED = frozenset({"home", "sign_in", "sign_out", "theme", "scope", "runbook", "unscoped"})
 
 
 class Scope(NamedTuple):

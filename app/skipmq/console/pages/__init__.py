@@ -11,6 +11,7 @@ from skipmq.console.pages import (
     overview,
     queue,
     queues,
+    runbook,
     search,
     send,
     settings,
@@ -22,6 +23,7 @@ from skipmq.console.site import Page
 ALL: tuple[Page, ...] = (
     access.add,
     overview.add,
+    runbook.add,
     queues.add,
     queue.add,
     groups.add,

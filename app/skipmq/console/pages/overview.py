@@ -15,7 +15,6 @@ from skipmq.protocol.errors import LEGACY
 
 # The number of troubles on the page; the others are counted.
 _SHOWN = 12
-_LINKS = ("http://", "https://")
 _LIMIT = 100
 # Lengths of the charts in minutes.
 PERIODS = (60, 360)
@@ -29,7 +28,6 @@ Step = Mapping[str, Any]
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/", "overview", _overview)
     pages.add_url_rule("/places", "places", _places)
 
@@ -56,7 +54,6 @@ def _overview() -> ResponseReturnValue:
         database=overview.get("Database"),
         nodes=overview.get("Nodes"),
         unknown=overview.get("Unknown"),
-        is_linked=is_linked(),
         is_brief=is_brief,
         minutes=minutes,
         periods=PERIODS,
@@ -157,11 +154,6 @@ def _error(code: str, step: Step) -> int:
 def _unit(times: range) -> str:
     minutes = times.step // 60
     return "minute" if minutes == 1 else f"{minutes} minutes"
-
-
-def is_linked() -> bool:
-    """Return whether the runbook has an address to which pages can link."""
-    return current().broker.node.settings.runbook_url.startswith(_LINKS)
 
 
 def _places() -> ResponseReturnValue:

@@ -7,7 +7,6 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq.console.pages import heading, settings
-from skipmq.console.pages.overview import is_linked
 from skipmq.console.visit import current
 
 _MINUTES, _TASKS, _MOVES = 60, 5, 20
@@ -16,7 +15,6 @@ _ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/queues/<name>/overview", "queue", _queue)
     pages.add_url_rule("/queues/<name>/consumers", "consumers", _consumers)
 
@@ -43,7 +41,6 @@ def _queue(name: str) -> ResponseReturnValue:
         troubles=overview.get("Troubles", []),
         dead_letter_queue=target,
         receives=receives,
-        is_linked=is_linked(),
     )
 
 

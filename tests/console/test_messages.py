@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from support.browser import KEYS, Browser
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, extension
 from support.visitor import Visitor
 
 _number = count(1)
@@ -234,3 +234,31 @@ def test_message_and_group_in_flight_are_made_visible(
     browser.wait("1 made visible.")
     again = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
     assert {each["Body"] for each in again} == {"of g1", "of g2"}
+
+
+def test_delayed_message_is_retried_now_and_its_failure_is_shown_in_full(
+    node: NodeProcess,
+) -> None:
+    sqs = client(node.url)
+    url = sqs.create_queue(QueueName="rescheduled")["QueueUrl"]
+    failure = {"DataType": "String", "StringValue": "KeyError: sku\n  in line 7"}
+    sqs.send_message(
+        QueueUrl=url,
+        MessageBody="x",
+        DelaySeconds=900,
+        MessageAttributes={"FailureReason": failure},
+    )
+    visitor = Visitor(node.url)
+    (message,) = extension(node.url, "PeekMessages", QueueUrl=url)["Messages"]
+    reference = message["MessageReference"]
+    page = visitor.get(f"queues/rescheduled/messages/{reference}").body
+    assert 'aria-label="Failure">KeyError: sku\n  in line 7</pre>' in page
+    assert "Make visible now" in page
+    fields = {"how": "reschedule", "reference": reference}
+
+    for minutes, least in ((720, 43_000), (0, 0)):
+        answer = visitor.post(f"queues/rescheduled/transfer?minutes={minutes}", fields)
+        assert answer.status == 303
+        (message,) = extension(node.url, "PeekMessages", QueueUrl=url)["Messages"]
+        assert message.get("VisibleInSeconds", 0) >= least
+    assert message["State"] == "visible"

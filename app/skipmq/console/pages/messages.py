@@ -28,12 +28,14 @@ _TRANSFERS = {
     "move": "MoveMessages",
     "delete": "DeletePickedMessages",
     "release": "ReleaseMessages",
+    "reschedule": "ReleaseMessages",
 }
 _OUTCOMES = {
     "copied": "{} copied",
     "moved": "{} moved",
     "deleted": "{} deleted",
     "released": "{} made visible",
+    "rescheduled": "{} rescheduled",
     "not-in-flight": "{} not in flight",
     "missing": "{} no longer in the queue",
     "in-flight": "{} skipped because they are in flight",
@@ -177,6 +179,8 @@ def transfer(name: str, how: str, target: str, references: Sequence[str]) -> str
         target, outcomes = "", _redrive(name, references)
     elif how in {"delete", "release"}:
         target, outcomes = "", _act(how, name, None, references)
+    elif how == "reschedule":
+        target, outcomes = "", _act(how, name, None, references, VisibleInSeconds=_seconds())
     elif not target:
         raise errors.InvalidParameterValueException("Specify the destination queue.")
     else:
@@ -194,13 +198,21 @@ def outcomes_of(outcomes: Sequence[str]) -> str:
     )
 
 
-def _act(how: str, name: str, target: str | None, references: Sequence[str]) -> list[str]:
+def _seconds() -> int:
+    """Return the seconds until messages become visible, of the address."""
+    return 60 * flask.request.args.get("minutes", 0, int)
+
+
+def _act(
+    how: str, name: str, target: str | None, references: Sequence[str], **members: int
+) -> list[str]:
     """Run an action on messages and return their outcomes."""
     result = current().act(
         _TRANSFERS[how],
         QueueUrl=name,
         DestinationQueueUrl=target,
         MessageReferences=list(references),
+        **members,
     )
     return [each["Outcome"] for each in result["Results"]]
 

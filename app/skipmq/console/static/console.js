@@ -90,14 +90,13 @@
   for (const each of all("nav [aria-current]")) each.scrollIntoView({ block: "nearest", inline: "center" });
 
   // Charts: one crosshair for all of a page, whose values are in the legends and its time in the titles.
-  const [LEFT, RIGHT, WIDTH] = [56, 592, 600];
   const point = (share) => {
     for (const chart of all(".chart")) {
       const rows = all("tbody tr", chart);
       const place = Math.floor(share * rows.length);
       const row = rows[rows.length - 1 - place];
-      const at = share < 0 || row === undefined ? -9 : LEFT + ((place + 0.5) / rows.length) * (RIGHT - LEFT);
-      for (const end of ["x1", "x2"]) find(".crosshair", chart).setAttribute(end, at);
+      const at = share < 0 || row === undefined ? -9 : ((place + 0.5) / rows.length) * 100;
+      for (const end of ["x1", "x2"]) find(".crosshair", chart).setAttribute(end, at < 0 ? at : `${at}%`);
       const cells = at < 0 ? [] : all("td", row);
       find(".at", chart).textContent = at < 0 ? "" : find("th", row).textContent;
       all(".legend b", chart).forEach((value, index) => {
@@ -109,8 +108,8 @@
   document.addEventListener("pointermove", (event) => {
     const drawing = event.target.closest(".drawing");
     if (drawing === null && find(".crosshair[x1='-9']")) return;
-    const box = drawing ? drawing.getBoundingClientRect() : null;
-    point(box ? (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (RIGHT - LEFT) : -1);
+    const box = drawing ? find(".plot", drawing).getBoundingClientRect() : null;
+    point(box ? (event.clientX - box.left) / box.width : -1);
   });
 
   // The key `/` focuses the search.
@@ -270,6 +269,67 @@
     });
     document.addEventListener("visibilitychange", poll);
     timer = setTimeout(poll, SECOND);
+  }
+
+  // A search continues step by step until it is stopped; what it finds is added to the page.
+  const search = find("#found[data-next]");
+  if (search) {
+    const [RETRY, MAXIMUM] = [2000, 50];
+    const stop = find("#stop-search");
+    let runs = false;
+    const show = () => {
+      stop.hidden = !runs;
+      for (const each of all("#continue-search, #search-actions", search)) each.hidden = runs;
+    };
+    const add = (found) => {
+      const [table, more] = [find("table", search), find("table", found)];
+      if (table && more) {
+        const room = MAXIMUM - all(".message", table).length;
+        table.tBodies[0].append(...all(".message", more).slice(0, room));
+      } else if (more) find(".row", search).after(more);
+      const shown = all(".message", search).length;
+      const listed = find(".listed", search) || document.createElement("p");
+      listed.className = "listed faint";
+      listed.textContent = `The first ${shown} of them:`;
+      if (shown) find(".row", search).after(listed);
+      for (const part of ["[role=status]", "#search-actions"]) find(part, search).replaceWith(find(part, found));
+      const progress = find("progress", found);
+      for (const each of all("progress, #continue-search", search)) {
+        if (progress === null) each.remove();
+        else if (each.matches("form")) each.replaceWith(find("#continue-search", found));
+        else Object.assign(each, { max: progress.max, value: progress.value });
+      }
+      search.dataset.next = found.dataset.next || "";
+      show();
+      localise(search);
+    };
+    search.addEventListener("htmx:beforeOnLoad", (event) => {
+      if (event.target !== search || event.detail.xhr.status !== 200) return;
+      const found = find("#found", new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html"));
+      if (found !== null) add(found);
+    });
+    const run = async () => {
+      runs = true;
+      show();
+      while (runs && search.dataset.next) {
+        const next = search.dataset.next;
+        // Requested by htmx, whose events report an unavailable node.
+        await htmx.ajax("GET", next, { source: search, swap: "none" }).catch(() => {});
+        if (search.dataset.next === next) await new Promise((done) => { setTimeout(done, RETRY); });
+      }
+      runs = false;
+      show();
+    };
+    stop.addEventListener("click", () => {
+      runs = false;
+      stop.hidden = true;
+    });
+    search.addEventListener("submit", (event) => {
+      if (!event.target.matches("#continue-search")) return;
+      event.preventDefault();
+      if (!runs) run();
+    });
+    run();
   }
 
   // Attribute rows: hide the spare ones, and show another one on request.

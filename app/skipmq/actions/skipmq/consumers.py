@@ -64,6 +64,7 @@ def _shown(row: ConsumerRow, user: str | None) -> dict[str, Any]:
         # An unsigned request has no key.
         shown |= {"AccessKeyId": row.caller} if row.caller else {}
         shown |= {"User": user} if user else {}
+        shown |= {"UserAgent": row.user_agent} if row.user_agent else {}
         shown |= {"Receives": row.receives, "Received": row.received, "Deleted": row.deleted}
     else:
         shown |= {"Role": row.caller, "Application": row.application}

@@ -189,7 +189,7 @@ def test_deletion_names_number_and_queue_and_leaves_no_text_in_the_log(
     found = visitor.post(
         "queues/doomed/search", {"how": "delete", "references": field(page, "references")}
     )
-    assert (found.status, "2 deleted." in visitor.get("queues/doomed").body) == (303, True)
+    assert (found.status, "2 deleted." in visitor.get("queues/doomed/messages").body) == (303, True)
     task = {"how": "delete", "body": "n", "path": "$.n > 1", "failure": ""}
     assert visitor.post("queues/doomed/search", task).status == 303
     eventually(lambda: waiting(client(signing.url, **admin), url) == "1")

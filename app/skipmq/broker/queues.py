@@ -46,8 +46,8 @@ _CREATE = Statement(
     TEXT, JSONB, JSONB, TEXT, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
 _GET = Statement(
-    "select queue_id, fifo, attributes, tags, extract(epoch from created_at)::bigint,"
-    " extract(epoch from modified_at)::bigint from skipmq.get_queue($1, $2, $3)",
+    "select queue_id, fifo, attributes, tags, floor(extract(epoch from created_at))::bigint,"
+    " floor(extract(epoch from modified_at))::bigint from skipmq.get_queue($1, $2, $3)",
     TEXT, TEXT, TEXT,
 )  # fmt: skip
 _PLACE = Statement("select skipmq.queue_place($1, $2, $3)", TEXT, TEXT, TEXT)

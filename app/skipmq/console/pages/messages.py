@@ -50,7 +50,7 @@ _reading = threading.Lock()
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>"
-    pages.add_url_rule(path, "messages", _messages)
+    pages.add_url_rule(f"{path}/messages", "messages", _messages)
     pages.add_url_rule(f"{path}/counts", "counts", _counts)
     pages.add_url_rule(f"{path}/messages/<reference>", "message", _message)
     pages.add_url_rule(f"{path}/messages/<reference>/body", "body", _body)
@@ -106,6 +106,7 @@ def _message(name: str, reference: str) -> ResponseReturnValue:
         "message.html",
         **head,
         message=None if message is None else _whole(message, schema),
+        clock=current().clock(),
         failure_name=FAILURE,
     )
     return page, 404 if message is None else 200

@@ -39,7 +39,7 @@
   const showOffline = (event) => {
     const status = event.detail.xhr ? event.detail.xhr.status : 0;
     const reason = status ? `The node returned ${status}` : "The node does not respond";
-    offline.textContent = `${reason}: this page is from ${seen.toLocaleTimeString()}. Retrying.`;
+    offline.textContent = `${reason}: this page is from ${moment(seen)}. Retrying.`;
     offline.hidden = false;
     setFailing(true);
   };
@@ -57,20 +57,34 @@
   const zone = find("#zone");
   const isLocal = () => zone !== null && localStorage.getItem("zone") === "local";
   const pad = (number) => String(number).padStart(2, "0");
-  const inZone = (date) => (isLocal() ? new Date(date - date.getTimezoneOffset() * 60000) : date).toISOString();
+  const inZone = (date, local = isLocal()) => (local ? new Date(date - date.getTimezoneOffset() * 60000) : date).toISOString();
+  const zoneName = (date, local = isLocal()) => {
+    const minutes = Math.abs(date.getTimezoneOffset());
+    return local ? `UTC${date.getTimezoneOffset() > 0 ? "−" : "+"}${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}` : "UTC";
+  };
+  const moment = (date, digits = 19, local = isLocal()) => `${inZone(date, local).slice(0, digits).replace("T", " ")} ${zoneName(date, local)}`;
+  const dayOf = (text) => new Date(text).toLocaleDateString("en", { month: "short", day: "numeric", timeZone: "UTC" });
   const localise = (root) => {
-    const hours = -new Date().getTimezoneOffset() / 60;
-    const name = isLocal() ? `UTC${hours < 0 ? "−" : "+"}${pad(Math.floor(Math.abs(hours)))}:${pad((Math.abs(hours) % 1) * 60)}` : "UTC";
+    const name = zoneName(new Date());
     for (const time of all("time[datetime]", root)) {
       const date = new Date(time.dateTime);
       if (time.dataset.utc === undefined) time.dataset.utc = time.textContent;
-      const milliseconds = / [0-9:]+[.][0-9]/.test(time.dataset.utc) ? 23 : 19;
-      time.textContent = isLocal() ? `${inZone(date).slice(0, milliseconds).replace("T", " ")} ${name}` : time.dataset.utc;
-      time.title = isLocal() ? time.dataset.utc : date.toLocaleString();
+      // The age of something: its text stays, and the title is the time.
+      if (time.dataset.title !== undefined) { time.title = moment(date); continue; }
+      if (time.dataset.now !== undefined) {
+        const text = inZone(date);
+        const isToday = text.slice(0, 10) === inZone(new Date(time.dataset.now)).slice(0, 10);
+        time.textContent = isToday ? text.slice(11, 19) : `${dayOf(text)} ${text.slice(11, 16)}`;
+        time.title = moment(date);
+        continue;
+      }
+      const digits = / [0-9:]+[.][0-9]/.test(time.dataset.utc) ? 23 : 19;
+      time.textContent = isLocal() ? moment(date, digits) : time.dataset.utc;
+      time.title = isLocal() ? time.dataset.utc : moment(date, digits, true);
     }
     for (const each of all("[data-time]", root)) {
       const text = inZone(new Date(each.dataset.time * 1000));
-      const day = new Date(text).toLocaleDateString("en", { month: "short", day: "numeric", timeZone: "UTC" });
+      const day = dayOf(text);
       const clock = text.slice(11, 16);
       each.textContent = each.dataset.days === undefined ? clock : each.closest("svg") && clock === "00:00" ? day : `${day} ${clock}`;
     }
@@ -86,6 +100,11 @@
   }
   localise(document);
   document.body.addEventListener("htmx:afterSettle", () => localise(document));
+
+  // What a person unfolded stays so when it is refreshed.
+  let unfolded = [];
+  document.body.addEventListener("htmx:beforeSwap", (event) => { unfolded = all("details[id][open]", event.target).map((each) => each.id); });
+  document.body.addEventListener("htmx:afterSwap", () => { for (const each of all("details[id]")) each.open ||= unfolded.includes(each.id); });
 
   for (const each of all("nav [aria-current]")) each.scrollIntoView({ block: "nearest", inline: "center" });
 
@@ -115,12 +134,18 @@
   // The key `/` focuses the search.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest("input, textarea, select")) return;
+    if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select")) return;
     const search = find("[aria-keyshortcuts='/']");
     if (search === null) return;
     event.preventDefault();
     search.focus();
     search.select();
+  });
+  // Escape leaves it, with what was typed: the next key walks through the rows.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !event.target.matches("[aria-keyshortcuts='/']")) return;
+    event.preventDefault();
+    event.target.blur();
   });
 
   // Close menus on Escape and on a click outside.

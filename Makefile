@@ -3,6 +3,7 @@
 SHELL := /bin/sh
 
 PYTHON ?= python3
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -48,7 +49,7 @@ BENCH := cd tests && PYTHONPATH=../deploy ../$(BIN)/python -m
 # the package again, a third of what a command costs; and each worker would compile all tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run cluster test test-all test-wsgi compiled coverage test-unit lint format hooks docs reference packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release clean
+.PHONY: help run cluster test test-all test-wsgi compiled coverage test-unit test-pythons test-python lint format hooks docs reference packages clients bench bench-quick soak fuzz faults bench-history bench-peers freeze constraints audit wheel release rehearsal clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -94,6 +95,16 @@ coverage: ## Run all tests that the gate runs, and print which code and branches
 test-unit: $(VENV)/.check $(BOTO3_QUERY) ## Run the tests that need no server: a minute
 	$(BIN)/pytest tests/guards tests/unit
 
+test-pythons: ## Run unit tests and a conformance test on each Python there is; PYTHONS="python3.13" for some
+	@set -e; for python in $(PYTHONS); do \
+	  version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || \
+	    { echo "$$python is not here"; continue; }; \
+	  $(MAKE) --no-print-directory PYTHON=$$python VENV=.cache/pythons/$$version test-python; \
+	done
+
+test-python: $(VENV)/.check $(BOTO3_QUERY)
+	$(BIN)/pytest -q tests/unit tests/http/test_conformance_messages.py
+
 lint: $(CHECKER) ## Check format, lint, types and the layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -107,17 +118,22 @@ format: $(VENV)/.check ## Format the code and mend what ruff can
 hooks: $(VENV)/.check ## Check format and lint at each commit
 	git config core.hooksPath .ci/hooks
 
-wheel: $(VENV)/.dev ## Build wheel and sdist into dist/
+wheel: $(VENV)/.installed ## Build wheel and sdist into dist/
+	@test -x $(BIN)/hatchling || $(INSTALL) -c $(CONSTRAINTS) hatchling
 	$(BIN)/hatchling build
 
-release: $(VENV)/.dev ## Build, check, try out and sign a release in dist/; CONTRIBUTING.md has the steps
+release: $(VENV)/.installed ## Build, check, try out and sign a release in dist/; CONTRIBUTING.md has the steps
 	@test -x .cache/release/bin/twine || { $(PYTHON) -m venv .cache/release && .cache/release/bin/python -m pip install -q 'twine>=6.1,<8'; }
+	@test -x $(BIN)/hatchling || $(INSTALL) -c $(CONSTRAINTS) hatchling
 	@$(BIN)/python deploy/release.py
 
-docs: $(VENV)/.dev ## Build the documentation into dist/docs/
-	$(BIN)/sphinx-build -qWnaE --keep-going -d .cache/docs app/docs dist/docs
+rehearsal: $(VENV)/.check ## Make the release of a clean clone, install it in a fresh environment and begin each guide there
+	$(BIN)/pytest -m slow tests/deploy/test_rehearsal.py
 
-reference: $(VENV)/.dev ## Write the tables of app/docs/reference as the code is
+docs: $(VENV)/.docs ## Build the documentation into dist/docs/; REPOSITORY=https://… for links to files
+	$(BIN)/sphinx-build -qWnaE --keep-going -d .cache/docs -D repository=$(REPOSITORY) app/docs dist/docs
+
+reference: $(VENV)/.check ## Write the tables of app/docs/reference as the code is
 	@$(BIN)/python app/docs/generate.py
 
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
@@ -191,6 +207,11 @@ $(VENV)/.check: $(VENV)/.installed
 $(VENV)/.dev: $(VENV)/.check $(BOTO3_QUERY)
 	@echo "installing the tools for development into $(VENV)"
 	@$(INSTALL) -c $(CONSTRAINTS) -e '.[dev,analytics]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python
+	@echo "installing the tools of the documentation into $(VENV)"
+	@$(INSTALL) -c $(CONSTRAINTS) -e '.[docs]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.dev

@@ -22,8 +22,10 @@ FROZEN = "migrations/versions/0001_pre_first.sql"
 SUMS = "SHA256SUMS"
 TWINE = ".cache/release/bin/twine"
 # The limits of the client with all that it needs: bytes, with what Python compiles, and
-# microseconds of its import.
-MOST_BYTES, MOST_MICROSECONDS = 20_000_000, 60_000
+# microseconds of its import. Of the bytes 14 million are those of other packages; the wheel's own,
+# unpacked, are what the gate holds.
+MOST_BYTES, MOST_MICROSECONDS = 24_000_000, 60_000
+MOST_IN_WHEEL = 4_500_000
 ROUND_TRIP = """
 from skipmq.testing import Server
 
@@ -42,7 +44,11 @@ Next, by hand:
   git tag --annotate {tag} --message "SkipMQ {tag}"
   git push origin {tag}
   {twine} upload {files}
-  Attach these files, {others} to the release of the tag.
+  Attach these files, {others} to the release of the tag, whose text is {notes}.
+  Build and push the image, of the sources in the sdist, on its base by digest:
+    tar xf dist/skipmq-{tag}.tar.gz -C dist && cd dist/skipmq-{tag}
+    docker pull {base}    # prints Digest: sha256:…
+    docker build -f deploy/container/Dockerfile --build-arg BASE={base}@sha256:… -t skipmq:{tag} .
   Begin the next ## [Unreleased] in CHANGELOG.md.
 """
 
@@ -91,6 +97,25 @@ def build(root: Path, dist: Path) -> list[Path]:
         inside = Path(folder) / stem
         _run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", dist, cwd=inside)
     return [sdist, wheel]
+
+
+def notes(root: Path, dist: Path) -> Path:
+    """Write what CHANGELOG.md has of the version, the text of its release; return the path."""
+    tag = version(root)
+    changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    entry = re.search(rf"^## \[{re.escape(tag)}\].*\n([^\0]*?)(?=^## \[|\Z)", changes, re.MULTILINE)
+    if entry is None or not entry[1].strip():
+        raise ReleaseError(f"the entry of {tag} in CHANGELOG.md is empty: say what is new")
+    file = dist / f"skipmq-{tag}.md"
+    file.write_text(f"# SkipMQ {tag}\n\n{entry[1].strip()}\n", encoding="utf-8")
+    return file
+
+
+def base(root: Path) -> str:
+    """Return the image that the image of a node is built on."""
+    text = (root / "deploy" / "container" / "Dockerfile").read_text(encoding="utf-8")
+    (image,) = re.findall(r"^ARG BASE=(\S+)$", text, re.MULTILINE)
+    return str(image)
 
 
 def try_out(wheel: Path, constraints: Path) -> str:
@@ -198,10 +223,12 @@ def release(root: Path) -> None:
     _run(root / TWINE, "check", "--strict", *files, cwd=root)
     say(f"tried out in a fresh environment: {try_out(files[1], constraints)}\n")
     others = describe(files, dist, tag)
-    say(f"wrote {' and '.join(each.name for each in others)}\n{sign(others[1])}\n")
+    text = notes(root, dist)
+    say(f"wrote {', '.join(each.name for each in (*others, text))}\n{sign(others[1])}\n")
     names = [str(each.relative_to(root)) for each in (*files, *dist.glob(f"{SUMS}*"))]
     upload, rest = " ".join(names[:2]), ", ".join([str(others[0].relative_to(root)), *names[2:]])
-    say(NEXT.format(tag=tag, twine=TWINE, files=upload, others=rest))
+    about = {"notes": text.relative_to(root), "base": base(root), "twine": TWINE}
+    say(NEXT.format(tag=tag, files=upload, others=rest, **about))
 
 
 def main() -> int:

@@ -64,7 +64,7 @@ begin
       skipmq.is_attribute_name(text), skipmq.is_identifier(text),
       skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
       skipmq.check_redrive(bigint, text, text[]),
-      skipmq.check_grant(text, text, text, text),
+      skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
       skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer),
       skipmq.announce_access_keys()
@@ -91,7 +91,7 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_application') then
     revoke execute on all functions in schema skipmq from skipmq_application;
     grant usage on schema skipmq to skipmq_application;
-    -- Each takes a queue by name, and calls check_grant first.
+    -- Each takes a queue by name, and begins with check_grant.
     grant execute on function
       skipmq.send_message(text, text, jsonb, integer, text, text, text),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),

@@ -1,7 +1,7 @@
 -- A router: a database with the schema's functions and none of its tables. Each call of a function goes to the partition
 -- that has the queue, by PL/Proxy, and commits there. The generated functions follow these files: the line "Routed:" of a
 -- function's contract says how. skipmq_router has what they share; its functions that take a partition number first run
--- there.
+-- there. A function of schema skipmq stands here without parameters and result: it gets those that the partitions have.
 --
 -- The map, skipmq_router.map, is a view of constants that `skipmq partitions` creates first: the number of partitions, how
 -- many there were when they were made (homes), what identifies those that belong together (map_id), and the role of the

@@ -1,25 +1,6 @@
 -- Queues by name. A create goes to the partition that the name chooses, or to that of its dead-letter queue; the home
 -- reserves it.
-create function skipmq_router.create_queue(
-  p_partition integer, p_name text, p_attributes jsonb, p_tags jsonb, p_account text, p_region text, p_history_mode text,
-  p_cooldown interval
-) returns bigint
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on p_partition;
-  select skipmq.create_queue(p_name, p_attributes, p_tags, p_account, p_region, p_history_mode, p_cooldown);
-$$;
-
-create function skipmq.create_queue(
-  p_name text,
-  p_attributes jsonb default '{}',
-  p_tags jsonb default '{}',
-  p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
-  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
-  p_history_mode text default 'metadata',
-  p_cooldown interval default '60 seconds'
-) returns bigint
+create function skipmq.create_queue
 language plpgsql volatile
 as $$
 declare
@@ -52,22 +33,7 @@ begin
 end $$;
 
 -- A queue that is at home costs one call.
-create function skipmq_router.get_queue(p_partition integer, p_name text, p_account text, p_region text)
-returns table (
-  queue_id bigint, fifo boolean, attributes jsonb, tags jsonb, created_at timestamptz, modified_at timestamptz
-)
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on p_partition;
-  select q.queue_id, q.fifo, q.attributes, q.tags, q.created_at, q.modified_at
-    from skipmq.get_queue(p_name, p_account, p_region) q;
-$$;
-
-create function skipmq.get_queue(p_name text, p_account text, p_region text)
-returns table (
-  queue_id bigint, fifo boolean, attributes jsonb, tags jsonb, created_at timestamptz, modified_at timestamptz
-)
+create function skipmq.get_queue
 language plpgsql stable
 as $$
 declare
@@ -100,15 +66,7 @@ begin
   end if;
 end $$;
 
-create function skipmq_router.set_queue_attributes(p_queue_id bigint, p_attributes jsonb) returns void
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on int8shr(p_queue_id, 57);
-  select skipmq.set_queue_attributes(p_queue_id, p_attributes);
-$$;
-
-create function skipmq.set_queue_attributes(p_queue_id bigint, p_attributes jsonb) returns void
+create function skipmq.set_queue_attributes
 language plpgsql volatile
 as $$
 declare
@@ -117,20 +75,10 @@ begin
   if v_target is not null then
     perform skipmq_router.check_same((p_queue_id >> 57)::integer, skipmq_router.partition_of_arn(v_target), 'The dead-letter queue is');
   end if;
-  perform skipmq_router.set_queue_attributes(p_queue_id, p_attributes);
+  perform skipmq_router.set_queue_attributes((p_queue_id >> 57)::integer, p_queue_id, p_attributes);
 end $$;
 
-create function skipmq_router.queue_places(p_name text, p_account text, p_limit integer)
-returns table (account text, region text, queues bigint)
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on all;
-  target skipmq.queue_places;
-$$;
-
-create function skipmq.queue_places(p_name text, p_account text default null, p_limit integer default 1000)
-returns table (account text, region text, queues bigint)
+create function skipmq.queue_places
 language sql stable
 as $$
   select p.account, p.region, sum(p.queues)::bigint

@@ -1,20 +1,11 @@
 -- What nodes ask of the database itself, from the answers of all partitions.
-create function skipmq_router.database_state(p_partition integer) returns text
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on p_partition;
-  select skipmq.database_state();
-$$;
 
 -- The router's own state, whatever that of the partitions is: nodes see each of those themselves.
-create function skipmq.database_state() returns text
+create function skipmq.database_state
 language sql stable
 as $$ select 'writable' $$;
 
-create function skipmq.partition_map(
-  out partition integer, out partitions integer, out homes integer, out map_id uuid, out addresses text[]
-)
+create function skipmq.partition_map
 language sql stable
 as $$
   select null::integer, m.partitions, m.homes, m.map_id, a.addresses
@@ -27,40 +18,16 @@ as $$
   ) a
 $$;
 
-create function skipmq_router.replication(
-  out names text, out required integer, out listed integer, out connected integer
-) returns setof record
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on all;
-  target skipmq.replication;
-$$;
-
 -- The partition whose commits are held by the fewest servers.
-create function skipmq.replication(
-  out names text, out required integer, out listed integer, out connected integer
-)
+create function skipmq.replication
 language sql stable
 as $$
   select r.names, r.required, r.listed, r.connected from skipmq_router.replication() r
   order by r.required, r.listed, r.connected limit 1
 $$;
 
-create function skipmq_router.acknowledged(
-  p_partition integer, p_position text, out "position" text, out acknowledged integer
-)
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on p_partition;
-  select a."position", a.acknowledged from skipmq.acknowledged(p_position) a;
-$$;
-
 -- A position is that of each partition, separated by commas: all must be acknowledged.
-create function skipmq.acknowledged(
-  p_position text default null, out "position" text, out acknowledged integer
-)
+create function skipmq.acknowledged
 language sql volatile
 as $$
   select string_agg(a."position", ',' order by n.partition), min(a.acknowledged)
@@ -69,16 +36,8 @@ as $$
     n.partition, (string_to_array(p_position, ','))[n.partition + 1]) a
 $$;
 
-create function skipmq_router.database_statistics() returns table (name text, label text, value float8)
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on all;
-  target skipmq.database_statistics;
-$$;
-
 -- Sizes and numbers are added; of ages, lags and limits the greatest counts.
-create function skipmq.database_statistics() returns table (name text, label text, value float8)
+create function skipmq.database_statistics
 language sql volatile
 as $$
   select s.name, s.label, case when s.name ~ '\m(age|lag|xmin|most)\M' then max(s.value) else sum(s.value) end
@@ -86,28 +45,8 @@ as $$
   group by s.name, s.label
 $$;
 
-create function skipmq_router.find_settled(
-  p_partition integer, p_message_id uuid, p_since timestamptz, p_place text, p_blocks integer
-) returns table (
-  id bigint, account text, region text, name text, policy text, outcome text, sent_at timestamptz,
-  first_received_at timestamptz, settled_at timestamptz, receives integer, node text, place text
-)
-language plproxy
-as $$
-  cluster 'skipmq';
-  run on p_partition;
-  select f.id, f.account, f.region, f.name, f.policy, f.outcome, f.sent_at, f.first_received_at, f.settled_at, f.receives,
-      f.node, f.place
-    from skipmq.find_settled(p_message_id, p_since, p_place, p_blocks) f;
-$$;
-
 -- One partition after the other: its number precedes the place.
-create function skipmq.find_settled(
-  p_message_id uuid, p_since timestamptz default null, p_place text default null, p_blocks integer default 8192
-) returns table (
-  id bigint, account text, region text, name text, policy text, outcome text, sent_at timestamptz,
-  first_received_at timestamptz, settled_at timestamptz, receives integer, node text, place text
-)
+create function skipmq.find_settled
 language plpgsql stable
 as $$
 #variable_conflict use_column

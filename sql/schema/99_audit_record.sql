@@ -32,5 +32,6 @@ create index audit_record_owner on skipmq.audit_record (split_part(queue, ':', 5
 create index audit_record_queue on skipmq.audit_record (queue, id) where queue is not null;
 create index audit_record_access_key on skipmq.audit_record (access_key, id) where access_key is not null;
 create index audit_record_action on skipmq.audit_record (action, id);
+create index audit_record_user on skipmq.audit_record (coalesce(nullif(split_part(user_arn, ':user/', 2), ''), user_arn), id);
 create index audit_record_change on skipmq.audit_record (id) where outcome = 'done' and action is distinct from 'SignIn';
 create index audit_record_refusal on skipmq.audit_record (outcome, id) where outcome <> 'done';

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from skipmq.cli.analytics.errors import one_line_errors
-from support import commands
+from support import commands, lakes
 from support.analytics import SHORT_LIVED, age, settle
 from support.postgres import Connection, as_node
 from support.programs import need
@@ -164,6 +164,8 @@ def test_lake_is_checked_and_repaired_from_the_database(
     file.unlink()
 
     failed = here("export", code=1)
+    (other,) = (tmp_path / "lake").rglob("queue=mails/*.parquet")
+    lakes.damage_footer(other)
     wrong = here("verify", "--json", code=1)
     shown = here("verify", code=1)
     repaired = here("verify", "--repair", "--json")
@@ -175,12 +177,53 @@ def test_lake_is_checked_and_repaired_from_the_database(
         f"skipmq: file://{file} is missing: `skipmq analytics verify --lake {lake} --repair`"
         " exports again the days that the database still has; it keeps the days of damaged files"
     )
-    (found,) = json.loads(wrong)["wrong"]
+    found, damaged = json.loads(wrong)["wrong"]
     assert (found["queue"], found["rows"], found["rows_in_database"]) == ("orders", 10, 10)
     assert found["problems"] == [f"file://{file} is missing"]
+    assert damaged["problems"][0].startswith(f"file://{other} has a damaged footer: ")
     assert "export again with --repair" in shown
-    assert json.loads(repaired)["wrong"][0]["repaired"]
+    assert all(each["repaired"] for each in json.loads(repaired)["wrong"])
     assert "2 files with 30 rows: no discrepancies" in whole
+
+
+@pytest.mark.usefixtures("spark")
+def test_verify_says_what_the_database_has_of_a_damaged_day(
+    database: str, owner: Connection, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    url = as_node(database)
+
+    def verified(code: int, *words: str, **settings: object) -> str:
+        words = ("analytics", "verify", "--lake", lake, *words)
+        return " ".join(commands.run(*words, code=code, **settings).split())
+
+    settle(owner, 10)
+    age(owner, 10)
+    settle(owner, 20, "mails")
+    commands.run("analytics", "export", "--lake", lake, database_url=url)
+    for file in Path(lake, "history").rglob("queue=orders/*.parquet"):
+        lakes.damage_footer(file)
+    owner.execute("select skipmq.drop_history_partitions('7 days')")
+    some = "(select id from skipmq.history limit 5)"
+    owner.execute(f"delete from skipmq.history where id in {some}".encode())
+
+    found = json.loads(verified(1, "--json", database_url=url))
+    shown = verified(1, database_url=url)
+    alone = verified(1, data_dir=tmp_path / "none")
+    unreachable = verified(2, database_url="postgresql://127.0.0.1:1/skipmq")
+    lake = str(tmp_path / "nowhere")
+    missing = verified(2)
+
+    assert [(each["queue"], each["database"]) for each in found["wrong"]] == [
+        ("orders", "dropped"), ("mails", "fewer"),
+    ]  # fmt: skip
+    assert [each["rows_in_database"] for each in found["wrong"]] == [None, 15]
+    assert "restore a backup of the lake: the database has dropped the day" in shown
+    assert "the database has 5 rows fewer: erase them here too" in shown
+    assert "set SKIPMQ_DATABASE_URL: the database may have the rows" in alone
+    assert "1 queue days have discrepancies; not compared with a database" in alone
+    assert "Check SKIPMQ_DATABASE_URL" in unreachable
+    assert "no lake at" in missing
 
 
 def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:

@@ -13,16 +13,20 @@ from skipmq.analytics import frames, reconcile, replay, snapshot
 from skipmq.analytics.lake import export, forget
 from skipmq.analytics.lake.forget import MessageCount
 from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.postgres import erasure
 from skipmq.analytics.postgres.erasure import ConditionError
 from skipmq.protocol.identity import QueueName
 from support.postgres import Connection
 from support.settled import NOON, row
+from support.staging import stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from skipmq.analytics.jdbc import Source
 
+# What a client gives of a message.
+CONTENTS = ("body", "attributes", "group_id", "deduplication_id", "sender", "trace_header")
 ALICE = "body like '%alice%' or group_id = 'alice'"
 
 
@@ -169,6 +173,46 @@ def test_forget_leaves_nothing_staged_and_the_replay_goes_on(owner: Connection) 
     assert len(left) == 1
     assert "alice" not in left[0][0]
     assert replay.stage(owner, "r", to, rows).to_send == 2
+
+
+def test_forget_erases_what_spark_has_staged(owner: Connection) -> None:
+    owner.execute("select skipmq.create_queue('orders')")
+    stage(owner, "of alice", "of bob", "of alice", "of bob", group_ids=[None, "alice", None, None])
+
+    found = forget.find([owner], None, f"queue = 'orders' and ({ALICE})")
+    erased = list(forget.erase([owner], None, ALICE))
+
+    assert found == [MessageCount("staged", "orders", None, 3)]
+    assert erased == [("staged", 3)]
+    left = owner.execute("select body, group_id from skipmq.staged_message").fetchall()
+    assert left == [("of bob", None)]
+
+
+def test_forget_erases_what_ended_tasks_looked_for(owner: Connection) -> None:
+    owner.execute(
+        "insert into skipmq.move_task (task_id, source_arn, status, to_move, started_at,"
+        " paid_until, kind, body_contains, attribute_value, filter)"
+        " values (gen_random_uuid(), 'arn',"
+        " 'COMPLETED', 0, now(), now(), 'delete', 'alice', 'alice', '{\"path\": \"alice\"}')"
+    )
+
+    assert list(forget.erase([owner], None, "false")) == []
+
+    (task,) = owner.execute("select to_jsonb(t)::text from skipmq.move_task t").fetchone() or ("",)
+    assert "alice" not in task
+
+
+def test_forget_knows_each_table_that_has_bodies_or_groups(owner: Connection) -> None:
+    found = owner.execute(
+        "select distinct c.table_name from information_schema.columns c"
+        " join information_schema.tables t using (table_schema, table_name)"
+        " where c.table_schema = 'skipmq' and t.table_type = 'BASE TABLE'"
+        " and c.column_name = any (%s) and c.table_name !~ '^history_' order by 1",
+        ([*CONTENTS, "body_contains", "attribute_value", "filter"],),
+    ).fetchall()
+
+    tables = tuple(name for (name,) in found)
+    assert tables == erasure.TABLES, "forget must erase in these: erase there, and name the table"
 
 
 def test_forget_of_many_goes_in_steps(owner: Connection) -> None:

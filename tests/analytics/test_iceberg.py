@@ -2,15 +2,14 @@
 
 import json
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-import skipmq
 from skipmq.analytics.lake.export import export
+from support import pages
 from support.analytics import lake_rows, settle, written
 from support.postgres import Connection
 from support.programs import INSTALLED
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.jdbc import Source
 
-EXAMPLE = Path(skipmq.__file__).parent / "analytics" / "examples" / "iceberg_metadata.py"
+EXAMPLE = pages.example("analyse/history.md", "iceberg_metadata.py")
 READ = """
 import json, sys
 from pyiceberg.table import StaticTable
@@ -51,13 +50,13 @@ def test_iceberg_has_the_rows_of_each_version(
     spark: "SparkSession", source: "Source", owner: Connection, place: str
 ) -> None:
     written(spark, source, owner, place)
-    first = python(str(EXAMPLE), place)
-    again = python(str(EXAMPLE), place)
+    first = python("-c", EXAMPLE, place)
+    again = python("-c", EXAMPLE, place)
     before = rows(first)
     settle(owner, 10, "mails")
     export(spark, source, place)
 
-    second = python(str(EXAMPLE), place)
+    second = python("-c", EXAMPLE, place)
 
     assert again == first
     assert len(before) == 48

@@ -15,6 +15,7 @@ from skipmq.analytics.lake.export import export
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.spark import spark_errors
 from support.analytics import age, lake_rows, rows_of, settle, written
+from support.lakes import damage_footer
 from support.postgres import Connection
 
 READ = "select id, xid, outcome, queue, message_id, day from history order by id, xid"
@@ -71,19 +72,21 @@ def test_who_reads_a_version_reads_it_to_its_end_while_others_write(
     assert frames.lake(spark, place).count() == 30
 
 
-def test_file_that_is_missing_is_named_with_the_remedy(
+def test_file_that_is_missing_or_damaged_is_named_with_the_remedy(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
     settle(owner, 10)
     export(spark, source, place)
     found = frames.lake(spark, place)
     (file,) = (Path(place) / "history").rglob("*.parquet")
-    file.unlink()
     texts = []
-    for read in (found.count, lambda: frames.lake(spark, place).count()):
-        with pytest.raises(Exception, match="parquet") as raised:
-            read()
-        texts.append(spark_errors.explain(raised.value))
+    for damage in (lambda: damage_footer(file), file.unlink):
+        damage()
+        for read in (found.count, lambda: frames.lake(spark, place).count()):
+            with pytest.raises(Exception, match="parquet") as raised:
+                read()
+            texts.append(str(spark_errors.explain(raised.value)))
 
-    said = f"{file.name} of the lake is missing: check the lake with `skipmq analytics verify`"
-    assert [said in str(text) for text in texts] == [True, True], texts
+    remedy = "of the lake is {}: check the lake with `skipmq analytics verify"
+    for text, kind in zip(texts, ["damaged"] * 2 + ["missing"] * 2, strict=True):
+        assert f"{file.name} {remedy.format(kind)}" in text

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-import skipmq
+from support import pages
 from support.analytics import SHORT_LIVED, settle
 from support.http import environment
 from support.postgres import Connection, as_node
 from support.programs import INSTALLED, need
 
-EXAMPLES = Path(skipmq.__file__).parent / "analytics" / "examples"
 AIRFLOW = """
 import json, runpy, sys
 run = runpy.run_path(sys.argv[1])["dag"].test()
@@ -47,7 +46,7 @@ def run(name: str, program: str, example: str, folder: Path, database: str) -> A
     # Airflow runs what it finds in its folder.
     file = folder / "dags" / example
     file.parent.mkdir(exist_ok=True)
-    file.write_text((EXAMPLES / example).read_text())
+    file.write_text(pages.example("analyse/pipeline.md", example))
     settings = {
         "database_url": as_node(database),
         "archive": folder / "lake",

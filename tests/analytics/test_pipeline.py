@@ -21,7 +21,7 @@ from skipmq.analytics.lake import export
 from skipmq.analytics.spark.pipeline_erasure import Tables
 from skipmq.analytics.spark.pipeline_run import exclusive, table
 from skipmq.database import embedded
-from support import standby
+from support import pages, standby
 from support.analytics import FACTS, Writers, rows_of, settle
 from support.clock import connect
 from support.drivers import PATIENCE, kill_when, launch
@@ -349,7 +349,9 @@ def test_example_runs_from_top_to_bottom(
     export.export(spark, source, str(tmp_path / "lake"))
     monkeypatch.setenv("SKIPMQ_ARCHIVE", str(tmp_path / "lake"))
 
-    runpy.run_path(str(PROJECT.parent / "examples" / "explore.py"))
+    script = tmp_path / "explore.py"
+    script.write_text(pages.example("analyse/reports.md", script.name))
+    runpy.run_path(str(script))
 
     output = capsys.readouterr().out
     assert "|orders|deleted|       2|" in output

@@ -149,9 +149,10 @@ def test_report_on_a_lake_needs_no_java_and_names_its_engine(tmp_path: Path) -> 
     store = report("--lake", "s3a://bucket", "--engine", "duckdb", code=2)
     none = report("--lake", str(tmp_path), code=1)
     nobody = report(*there, "--queue", "nobody", code=2)
-    for file in (tmp_path / "lake").rglob("*.parquet"):
-        if "queue=orders" in str(file):
-            file.unlink()
+    (file,) = (tmp_path / "lake" / "history").rglob("queue=orders/*.parquet")
+    lakes.damage_footer(file)
+    damaged = report(*there, code=1)
+    file.unlink()
     gone = report(*there, code=1)
 
     assert (found["engine"], len(found["reports"])) == ("duckdb", 12)
@@ -161,7 +162,9 @@ def test_report_on_a_lake_needs_no_java_and_names_its_engine(tmp_path: Path) -> 
     assert "DuckDB reads a lake in a local folder" in store
     assert "no lake at" in none
     assert "no queue nobody was ever in the lake" in nobody
-    assert "check the lake with `skipmq analytics verify`" in gone
+    for shown, problem in ((damaged, "has a damaged footer: "), (gone, "is missing: ")):
+        assert f"{file} {problem}" in shown
+        assert "check the lake with `skipmq analytics verify --deep`" in shown
 
 
 def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
@@ -193,6 +196,14 @@ def run_without_java(path: Path, *words: str, code: int, **settings: object) -> 
     done = commands.invoke(("analytics", *words), variables)
     assert done.code == code, done.stderr
     return done.stdout if code == 0 else done.stderr
+
+
+def test_verify_needs_no_java(tmp_path: Path) -> None:
+    lake = lakes.write(tmp_path / "lake", [row(n, settled=n + 2) for n in range(9)], {"orders": 30})
+
+    shown = run_without_java(tmp_path, "verify", "--lake", lake, code=0, data_dir=tmp_path / "none")
+
+    assert "1 files with 9 rows: no discrepancies" in shown
 
 
 @pytest.mark.parametrize("command", ["report", "replay", "forget", "reconcile"])

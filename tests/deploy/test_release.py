@@ -7,13 +7,26 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import skipmq
-from release import FROZEN, SUMS, build, describe, obstacles, sign, try_out
+from release import (
+    FROZEN,
+    MOST_IN_WHEEL,
+    SUMS,
+    ReleaseError,
+    base,
+    build,
+    describe,
+    notes,
+    obstacles,
+    sign,
+    try_out,
+)
 from skipmq.database import files
 from support.http import ROOT
 from support.programs import need
@@ -109,6 +122,28 @@ def test_tree_that_is_refused_builds_nothing(tree: Path) -> None:
     assert not (tree / "dist").exists()
 
 
+def test_notes_are_the_entry_of_the_version_alone(tmp_path: Path, tree: Path) -> None:
+    changes = tree / "CHANGELOG.md"
+    changes.write_text(
+        f"# Changelog\n\n## [{TAG}] - 2026-12-24\n\n- new\n\n## [0.0.9] - 2026\n- old\n"
+    )
+    file = notes(tree, tmp_path)
+    changes.write_text(f"## [{TAG}] - 2026-12-24\n\n## [0.0.9] - 2026\n- old\n")
+
+    assert file.read_text() == f"# SkipMQ {TAG}\n\n- new\n"
+    with pytest.raises(ReleaseError, match="is empty: say what is new"):
+        notes(tree, tmp_path)
+
+
+def test_every_stage_of_the_image_has_the_base_that_the_release_names() -> None:
+    text = (ROOT / "deploy" / "container" / "Dockerfile").read_text()
+    stages = re.findall(r"^FROM (\S+)(?: AS (\w+))?$", text, re.MULTILINE)
+
+    named = {name for _, name in stages}
+    assert re.fullmatch(r"python:3\.\d+-slim-\w+", base(ROOT))
+    assert {image for image, _ in stages} - named == {"$BASE"}
+
+
 def test_sdist_has_the_tree_and_builds_the_wheel_that_the_tree_builds(
     tree: Path, tmp_path: Path
 ) -> None:
@@ -125,6 +160,8 @@ def test_sdist_has_the_tree_and_builds_the_wheel_that_the_tree_builds(
     ).stdout.splitlines()
     assert members == {*listed, "PKG-INFO"}
     assert (tmp_path / "direct" / wheel.name).read_bytes() == wheel.read_bytes()
+    with zipfile.ZipFile(wheel) as archive:
+        assert sum(each.file_size for each in archive.infolist()) <= MOST_IN_WHEEL
 
 
 @pytest.fixture

@@ -5,11 +5,21 @@ import re
 from dataclasses import fields
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec import structs
 
 from skipmq import App
 from skipmq.actions.skipmq.table import EXTENSIONS
 from skipmq.actions.sqs.table import ACTIONS
+from skipmq.broker.access_keys import RevokedKey
+from skipmq.broker.audit_log import AuditRecord
+from skipmq.broker.consumers import ListedConsumer
+from skipmq.broker.dead_letters import DeadLetterQueue, RedeliveringQueue, SourceQueue
+from skipmq.broker.groups import MessageGroup
+from skipmq.broker.inspection import NewMessage
+from skipmq.broker.sessions import Session
+from skipmq.broker.statistics import Percentiles, QueueMinute, QueueStatistics, TimeInQueue
 from skipmq.config.settings import Settings
 from skipmq.database import files
 from skipmq.protocol import errors
@@ -84,6 +94,31 @@ def test_every_action_of_ours_has_a_section_with_its_parameters() -> None:
     for name, request in REQUESTS.items():
         takes = sections[name].partition("*Returns*")[0]
         assert {f for f in request.__struct_fields__ if f"`{f}`" not in takes} == set(), name
+
+
+# The records that actions return, without what no caller is shown.
+RETURNED: dict[str, tuple[type[msgspec.Struct], ...]] = {
+    "GetQueueActivity": (QueueMinute, TimeInQueue, Percentiles),
+    "ListAccessKeys": (RevokedKey,),
+    "ListAuditRecords": (AuditRecord,),
+    "ListConsumers": (ListedConsumer,),
+    "ListDeadLetterQueues": (DeadLetterQueue, SourceQueue, RedeliveringQueue),
+    "ListMessageGroups": (MessageGroup,),
+    "ListQueueStatistics": (QueueStatistics,),
+    "ListSessions": (Session,),
+    "PeekNewestMessages": (NewMessage,),
+}
+UNSHOWN = {"Account", "Id", "Messages", "Place", "Policy", "Queues", "Receiver"}
+UNSHOWN |= {"Region", "Repeated"}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_every_member_of_a_returned_record_is_named(name: str) -> None:
+    section = re.search(rf"^### {name}\n(.*?)(?=^### |\Z)", text("http"), re.MULTILINE | re.DOTALL)
+    assert section is not None
+    members = {f.encode_name for record in RETURNED[name] for f in structs.fields(record)}
+
+    assert {each for each in members - UNSHOWN if f"`{each}`" not in section[1]} == set()
 
 
 def test_every_function_for_applications_and_administrators_exists() -> None:

@@ -46,12 +46,16 @@ TOP = {
 def test_top_level_has_only_what_was_agreed() -> None:
     names = {path.relative_to(ROOT).parts[0] for path in tracked()}
 
-    assert {name for name in names if not name.startswith(".")} <= TOP
+    beyond = {name for name in names if not name.startswith(".")} - TOP
+    assert beyond == set(), "into a folder that is there; or an agreed name into TOP"
 
 
 def test_actions_are_the_twenty_three_of_sqs() -> None:
-    assert set(ACTIONS) == set(shapes.ACTIONS)
-    assert len(ACTIONS) == 23
+    remedy = (
+        "ACTIONS of actions/sqs/table.py are those that SQS has: own ones are in actions/skipmq"
+    )
+    assert set(ACTIONS) == set(shapes.ACTIONS), remedy
+    assert len(ACTIONS) == 23, remedy
 
 
 @pytest.mark.parametrize("file", FUNCTIONS, ids=lambda f: f.stem)
@@ -64,14 +68,16 @@ def test_sql_function_has_contract_caller_and_test(file: Path) -> None:
     python = [f.read_text() for folder in SQL_FOLDERS for f in (APP / folder).rglob("*.py")]
     said = re.search(r"-- Called by:(.*?)-- Locks", text, re.DOTALL)
 
-    assert positions == sorted(positions)
-    assert positions[0] == 0
-    assert f"create function skipmq.{file.stem}(" in text
-    assert text.count("create function") == 1
+    assert -1 not in positions, f"the file begins with a contract: {', '.join(CONTRACT)}"
+    assert positions == sorted(positions), f"in this order: {', '.join(CONTRACT)}"
+    assert positions[0] == 0, "the contract is the head of the file"
+    assert f"create function skipmq.{file.stem}(" in text, "the file is named after its function"
+    assert text.count("create function") == 1, "one function a file"
     called = any(f"skipmq.{file.stem}(" in other for other in [*others, *python])
     called = called or any(f'skipmq.{file.stem}"\n' in module for module in python)
-    assert called or (said and "SQL users" in said[1])
-    assert (ROOT / "tests" / "sql" / f"test_{file.stem}.py").exists()
+    assert called or (said and "SQL users" in said[1]), "call it, say SQL users do, or delete it"
+    test = ROOT / "tests" / "sql" / f"test_{file.stem}.py"
+    assert test.exists(), f"test it in tests/sql/{test.name}"
 
 
 def test_every_function_that_python_calls_exists() -> None:
@@ -84,11 +90,13 @@ def test_every_function_that_python_calls_exists() -> None:
     }
 
     assert called
-    assert called <= {file.stem for file in FUNCTIONS}
+    missing = called - {file.stem for file in FUNCTIONS}
+    assert missing == set(), (
+        "a file sql/functions/FOLDER/NAME.sql, or the right name in the statement"
+    )
 
 
 def test_statements_name_their_columns() -> None:
-    """The function of the next release may give more."""
     found = [
         (module.name, text)
         for folder in ("broker", "client", "django")
@@ -97,11 +105,10 @@ def test_statements_name_their_columns() -> None:
         if re.search(r"select\s+\*", text)
     ]
 
-    assert found == []
+    assert found == [], "name the columns: the function of the next release may return more"
 
 
 def test_sessions_are_in_utf8_whatever_the_environment_sets() -> None:
-    """Only what pins the settings of sessions calls the driver."""
     callers = {
         file.relative_to(APP).as_posix()
         for file in APP.rglob("*.py")
@@ -114,16 +121,17 @@ def test_sessions_are_in_utf8_whatever_the_environment_sets() -> None:
         "database/listener.py",
         "database/pooler.py",
         "database/session.py",
-    }
+    }, "connect by one of these modules, which pin the settings of sessions"
 
 
 def test_every_setting_stands_in_the_example_environment() -> None:
     example = (ROOT / "deploy" / "env" / "skipmq.env.example").read_text()
     expected = {f"SKIPMQ_{f.name.upper()}" for f in fields(Settings)}
 
-    assert set(re.findall(r"^#?(SKIPMQ_[A-Z_]+)=", example, re.MULTILINE)) == expected | {
-        "SKIPMQ_CONFIG"
-    }
+    found = set(re.findall(r"^#?(SKIPMQ_[A-Z_]+)=", example, re.MULTILINE))
+    assert found == expected | {"SKIPMQ_CONFIG"}, (
+        "deploy/env/skipmq.env.example has #SKIPMQ_NAME=DEFAULT for each setting, and no other"
+    )
 
 
 def texts(module: Path) -> Iterator[str]:
@@ -152,7 +160,7 @@ def test_sql_stands_only_where_postgresql_is_spoken_to() -> None:
         if STATEMENT.search(text)
     }
 
-    assert found == set()
+    assert found == set(), f"move the statement to one of {', '.join(SQL_FOLDERS + SQL_MODULES)}"
 
 
 @pytest.mark.parametrize(("pattern", "most"), [("*.py", 400), ("*.sql", 150)])
@@ -164,7 +172,8 @@ def test_no_file_is_too_long_to_read(pattern: str, most: int) -> None:
         if path.match(pattern) and frozen not in path.parents
     }
 
-    assert {path: n for path, n in lengths.items() if n > most} == {}
+    too_long = {path: n for path, n in lengths.items() if n > most}
+    assert too_long == {}, f"at most {most} lines: divide the file by its subjects"
 
 
 def test_console_has_little_script_and_style_of_its_own() -> None:
@@ -175,13 +184,14 @@ def test_console_has_little_script_and_style_of_its_own() -> None:
     }
 
     assert {"console.css", "console.js"} <= own.keys()
-    assert sum(own.values()) <= 1_500, own
+    assert sum(own.values()) <= 1_500, f"1,500 lines for all: shorten one of {own}"
 
 
 def test_no_module_is_a_drawer() -> None:
     drawers = {"utils", "helpers", "common", "manager", "base", "misc"}
 
-    assert {path for path in tracked() if path.stem in drawers} == set()
+    found = {path for path in tracked() if path.stem in drawers}
+    assert found == set(), "name the module after what it holds"
 
 
 def test_types_are_checked_alike_without_spark() -> None:
@@ -197,4 +207,5 @@ def test_types_are_checked_alike_without_spark() -> None:
     }
 
     # The server has Jinja with Flask.
-    assert names - {"jinja2", "skipmq"} <= skipped
+    missing = names - {"jinja2", "skipmq"} - skipped
+    assert missing == set(), 'add "NAME.*" to the first [[tool.mypy.overrides]] of pyproject.toml'

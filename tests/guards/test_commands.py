@@ -33,6 +33,8 @@ SLOW = {
     *("logging", "multiprocessing", "socket", "ssl", "subprocess", "tomllib", "urllib.request"),
 }
 
+LATER = "import it within the function that needs it"
+LISTED = "app/skipmq/cli/groups.py lists the command with this name, hidden and short help"
 DEFERRED = [
     command
     for group in (cli, *cli.commands.values())
@@ -49,7 +51,7 @@ def test_what_runs_no_command_imports_none(words: list[str]) -> None:
     found = imported(*words)
 
     assert "skipmq.cli.groups" in found
-    assert found & EXPENSIVE == set()
+    assert found & EXPENSIVE == set(), LATER
 
 
 def test_names_of_commands_are_completed_without_importing_them() -> None:
@@ -58,7 +60,7 @@ def test_names_of_commands_are_completed_without_importing_them() -> None:
     found = imported(variables=typed)
 
     assert "click.shell_completion" in found
-    assert found & EXPENSIVE == set()
+    assert found & EXPENSIVE == set(), LATER
 
 
 def test_serve_starts_the_database_before_it_imports_the_node() -> None:
@@ -69,7 +71,8 @@ def test_serve_starts_the_database_before_it_imports_the_node() -> None:
 
     assert started in found
     light = {"msgspec", "skipmq.config", "skipmq.database.embedded"}
-    assert found & EXPENSIVE == light | {"skipmq.server.processes", "skipmq.telemetry.logs"}
+    light |= {"skipmq.server.processes", "skipmq.telemetry.logs"}
+    assert found & EXPENSIVE == light, LATER
     assert {"skipmq.server.processes.listening"} == {each for each in found if "processes." in each}
 
 
@@ -77,11 +80,11 @@ def test_serve_starts_the_database_before_it_imports_the_node() -> None:
 def test_command_is_listed_as_it_is(command: Deferred) -> None:
     real = command.load()
 
-    assert real.name == command.name
-    assert real.hidden == command.hidden
+    assert real.name == command.name, LISTED
+    assert real.hidden == command.hidden, LISTED
     # In terminals of any width.
     for width in range(10, 200):
-        assert real.get_short_help_str(width) == command.get_short_help_str(width)
+        assert real.get_short_help_str(width) == command.get_short_help_str(width), LISTED
 
 
 def test_every_command_is_listed() -> None:
@@ -94,15 +97,16 @@ def test_every_command_is_listed() -> None:
         if isinstance(value, click.Command)
     }
 
-    assert {name for name, command in made.items() if command not in known} == set()
+    unlisted = {name for name, command in made.items() if command not in known}
+    assert unlisted == set(), "a line in app/skipmq/cli/groups.py lists the command"
 
 
 def test_version_is_printed_in_an_instant() -> None:
     found = imported("--version") - imported_by("-c", "")
 
     packages = {name.partition(".")[0] for name in found}
-    assert packages - sys.stdlib_module_names == {"click", "skipmq"}
-    assert found & SLOW == set()
+    assert packages - sys.stdlib_module_names == {"click", "skipmq"}, LATER
+    assert found & SLOW == set(), LATER
 
 
 # What makes text that controls no terminal, or that a program reads.
@@ -128,6 +132,6 @@ def test_commands_print_nothing_that_controls_a_terminal(path: Path) -> None:
         f"{path.name}:{text.lineno}"
         for text in texts
         if not (isinstance(text, ast.Call) and ast.unparse(text.func) in SHOWN)
-    ] == []
-    # The others are skipmq.cli.output's.
-    assert "Console" not in {ast.unparse(call.func) for call in calls}
+    ] == [], "click.echo(visible(TEXT)), by skipmq.telemetry.terminal, or skipmq.cli.output"
+    consoles = [call.lineno for call in calls if ast.unparse(call.func) == "Console"]
+    assert consoles == [], "print tables by skipmq.cli.output"

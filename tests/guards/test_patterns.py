@@ -79,8 +79,9 @@ def test_every_expression_is_found() -> None:
         if path.relative_to(APP).parts[0] not in OWN_TEXTS
     )
 
-    assert len(ALL) == written
-    assert {each.where for each in ALL if each.pattern is None} == COMPOSED
+    assert len(ALL) == written, "name a compiled expression in its module: NAME = re.compile(…)"
+    composed = {each.where for each in ALL if each.pattern is None}
+    assert composed == COMPOSED, "compile a literal text in the module; COMPOSED has the exceptions"
 
 
 @pytest.mark.parametrize(
@@ -88,10 +89,12 @@ def test_every_expression_is_found() -> None:
 )
 def test_expression_reads_every_text_in_linear_time(each: Found) -> None:
     assert each.pattern is not None
-    assert each.methods, "it is used nowhere"
+    assert each.methods, "it is used nowhere: delete it"
     for method in each.methods:
         searches, whole = method in SEARCHES, method == "fullmatch"
-        assert not is_ambiguous(each.pattern, searches=searches, whole=whole), each.pattern.pattern
+        assert not is_ambiguous(each.pattern, searches=searches, whole=whole), (
+            f"two of its parts match the same characters: {each.pattern.pattern}"
+        )
 
 
 @pytest.mark.parametrize(

@@ -22,4 +22,5 @@ def test_queue_of_a_literal_name_is_created_in_one_place() -> None:
                     created[given.value].append(f"{path.parent.name}/{path.name}:{call.lineno}")
 
     assert len(created) > 10
-    assert {name: places for name, places in created.items() if len(places) > 1} == {}
+    twice = {name: places for name, places in created.items() if len(places) > 1}
+    assert twice == {}, "take the fixture `name`, or another literal name in one of them"

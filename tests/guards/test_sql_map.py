@@ -42,13 +42,20 @@ def test_each_function_is_on_the_map_once() -> None:
     counts = Counter(name for names in found.values() for name in names)
 
     assert tuple(found) == tuple(FOLDERS)
-    assert counts == dict.fromkeys(FUNCTIONS, 1)
+    missing, surplus = FUNCTIONS.keys() - counts, counts - Counter(FUNCTIONS.keys())
+    assert missing == set(), "add it to the map in sql/README.md, in the group of its folder"
+    assert surplus == Counter(), "remove it from the map in sql/README.md, which has each once"
 
 
 def test_each_function_is_in_the_folder_of_its_group() -> None:
     expected = {name: FOLDERS[group] for group, names in on_the_map().items() for name in names}
 
-    assert {file.stem: file.parent.name for file in files.functions()} == expected
+    misplaced = {
+        file
+        for file in files.functions()
+        if file.parent.name != expected.get(file.stem, file.parent.name)
+    }
+    assert misplaced == set(), "move the file, or its name on the map in sql/README.md"
 
 
 def test_groups_are_those_of_the_rights_and_of_the_contracts() -> None:
@@ -56,17 +63,20 @@ def test_groups_are_those_of_the_rights_and_of_the_contracts() -> None:
     inner, owners = named(r"revoke execute on function([^;]*)from skipmq_node;")
     (applications,) = named(r"grant execute on function([^;]*)to skipmq_application;")
 
-    assert groups["Applications"] == applications
-    assert groups["Inner"] >= inner
-    assert groups["Commands"] >= owners
-    assert groups["The janitor"] == {
-        name for name in FUNCTIONS.keys() - inner if "the janitor" in callers(name)
-    }
+    rights = "its group on the map in sql/README.md and its rights in sql/roles.sql differ"
+    contract = 'its group on the map in sql/README.md and its line "Called by" differ'
+    assert groups["Applications"] == applications, rights
+    assert groups["Inner"] >= inner, rights
+    assert groups["Commands"] >= owners, rights
+    janitors = {name for name in FUNCTIONS.keys() - inner if "the janitor" in callers(name)}
+    assert groups["The janitor"] == janitors, contract
     actions = {name for name in FUNCTIONS if re.search(r"\bactions?\b", callers(name))}
-    assert groups["Nodes"] >= actions
+    assert groups["Nodes"] >= actions, contract
 
 
 def test_each_function_that_is_called_from_outside_says_how_a_router_routes_it() -> None:
     outer = {n for group, names in on_the_map().items() if group != "Inner" for n in names}
 
-    assert {n for n, text in FUNCTIONS.items() if "\n-- Routed: " in text} == outer
+    routed = {name for name, text in FUNCTIONS.items() if "\n-- Routed: " in text}
+    assert outer - routed == set(), 'end the contract with "-- Routed: …"; CONTRIBUTING.md has how'
+    assert routed - outer == set(), "no router calls it: remove the line"

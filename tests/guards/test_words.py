@@ -36,4 +36,4 @@ def test_words_are_the_field_s(path: Path) -> None:
         if DIALECT.search(ALLOWED.sub("", line))
     ]
 
-    assert found == []
+    assert found == [], "say it in the field's words: name the request, the caller or the client"

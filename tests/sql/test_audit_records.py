@@ -83,7 +83,9 @@ def test_pages_continue_before_the_last_record(log: Connection) -> None:
     assert seen == "3210"
 
 
-@pytest.mark.parametrize("filters", [{"account": OTHER}, {"outcome": "AccessDenied"}])
+@pytest.mark.parametrize(
+    "filters", [{"account": OTHER}, {"outcome": "AccessDenied"}, {"by": "shop"}]
+)
 def test_records_of_others_are_not_read(
     owner: Connection, node: Connection, filters: dict[str, str]
 ) -> None:

@@ -48,3 +48,10 @@ def write(
         delta.url_of(str(place)), pa.Table.from_pylist(queues, queue_settings.SCHEMA)
     )
     return str(place)
+
+
+def damage_footer(file: Path) -> None:
+    """Alter the first byte of a Parquet file's footer."""
+    content = bytearray(file.read_bytes())
+    content[-8 - int.from_bytes(content[-8:-4], "little")] ^= 0xFF
+    file.write_bytes(content)

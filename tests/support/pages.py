@@ -112,6 +112,12 @@ def read(file: Path) -> Page:
     return Page(name, blocks, slow)
 
 
+def example(page: str, name: str) -> str:
+    """Return the text of a block that is a file, of a page by its path from the folder."""
+    (found,) = [block.text for block in read(FOLDER / page).blocks if block.file == name]
+    return found
+
+
 def script(page: Page, folder: Path, port: int, database: str) -> str:
     """Write the blocks of a page to a folder; return the text for `sh` that runs them in order.
 

@@ -24,9 +24,12 @@ from support.processes import is_alive, session_of
 SECONDS = 600
 
 
-def run(page: Page, databases: Databases, folder: Path, *, then: str = "") -> str:
+def run(
+    page: Page, databases: Databases, folder: Path, *, then: str = "", commands: Path | None = None
+) -> str:
     """Run the blocks of a page, and then commands of the test; return what all printed.
 
+    `commands` is the folder of the commands of a release, which replace this checkout's.
     A block that fails ends the run: the text then does not end in `>>> the end`.
     """
     url = databases.migrated()
@@ -42,6 +45,8 @@ def run(page: Page, databases: Databases, folder: Path, *, then: str = "") -> st
         node.ready()
         text = pages.script(page, blocks, node.port, url)
         variables = _variables(url, node.port, folder) | _sdks(page, home)
+        if commands:
+            variables["PATH"] = os.pathsep.join([str(commands), variables["PATH"]])
 
         return _run(text + then, home, variables)
 

@@ -31,3 +31,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
 def on_queue(run: Callable[..., Awaitable[Result]], *permissions: str, **options: Any) -> Action:
     """Return the record of an action on the queue of QueueUrl, which needs these permissions."""
     return Action(run=run, permissions=permissions, **options)
+
+
+def on_account(run: Callable[..., Awaitable[Result]], permission: str, **options: Any) -> Action:
+    """Return the record of an action that needs a permission on all queues of the caller's."""
+    return Action(run=run, needs=access.account_needs(permission), **options)

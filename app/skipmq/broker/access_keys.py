@@ -1,7 +1,9 @@
 """Access keys with their encrypted secrets, and ended sessions of the console."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+import msgspec
 
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
@@ -33,20 +35,18 @@ class StoredKey(NamedTuple):
     rights: str
 
 
-class RevokedKey(NamedTuple):
+class RevokedKey(msgspec.Struct, rename="pascal", omit_defaults=True):
     """An access key that was revoked at a time in seconds since 1970."""
 
-    id: str
-    account: str
+    id: Annotated[str, "key_id"] = msgspec.field(name="AccessKeyId")
     name: str
-    revoked_at: float
+    revoked_at: Annotated[int, "round(revoked_at)::bigint"] = msgspec.field(name="RevokedTimestamp")
     revoked_by: str | None
+    account: str | None = None
 
 
 _ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_keys()")
-_REVOKED = Statement(
-    "select key_id, account, name, revoked_at, revoked_by from skipmq.revoked_access_keys($1)", TEXT
-)
+_REVOKED = Statement(f"select {columns(RevokedKey)} from skipmq.revoked_access_keys($1)", TEXT)
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
     "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9)",

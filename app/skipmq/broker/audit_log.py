@@ -7,7 +7,7 @@ all of them.
 
 from collections import deque
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 
@@ -27,35 +27,47 @@ from skipmq.database.statement import (
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
+_MOMENT = "round(recorded_at * 1000)::bigint"
 
-class AuditRecord(NamedTuple):
-    """A request in the audit log; `recorded_at` in seconds since 1970.
 
-    With `claimed` the signature was not verified. `outcome` is `done` or an error code, `door` is
-    `api`, `console` or `command`; the `user` of a command is the operating system's.
+class AuditRecord(msgspec.Struct, rename="pascal"):
+    """A request in the audit log, or `count` equal ones, of which this is the last.
+
+    Times are in milliseconds since 1970, `parameters` JSON. With `claimed` the signature was not
+    verified. `outcome` is `done` or an error code, `door` is `api`, `console` or `command`; the
+    `user` of a command is the operating system's.
     """
 
-    id: int
-    recorded_at: float
+    id: Annotated[str, "id::text"]
+    recorded_at: Annotated[int, _MOMENT] = msgspec.field(name="RecordedTimestamp")
     account: str | None
-    access_key: str | None
+    access_key: str | None = msgspec.field(name="AccessKeyId")
     claimed: bool
-    user: str | None
+    user: Annotated[str | None, "user_arn"]
     action: str | None
-    queue: str | None
-    client: str | None
+    queue: str | None = msgspec.field(name="QueueArn")
+    client: str | None = msgspec.field(name="ClientAddress")
     door: str
     request_id: str
     outcome: str
-    parameters: Any
+    parameters: Annotated[str | None, "parameters::text"]
     key_name: str | None
+    count: Annotated[int, "1"]
+    first_at: Annotated[int, _MOMENT] = msgspec.field(name="FirstTimestamp")
+
+    @property
+    def likeness(self) -> tuple[Any, ...]:
+        """What equal refusals have in common."""
+        return (
+            *(self.account, self.access_key, self.claimed, self.user, self.action),
+            *(self.queue, self.client, self.door, self.outcome),
+        )
 
 
 _RECORD = Statement("select skipmq.record_audit($1)", JSONB, repeatable=False)
 _RECORDS = Search(
-    f"select {columns(AuditRecord, user='user_arn')}"
-    " from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,"
-    " $11)",
+    f"select {columns(AuditRecord)}"
+    " from skipmq.audit_records($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
     TEXT, BIGINT, INTEGER, TEXT, TEXT, TEXT, TEXT, TEXT, BOOLEAN, TIME, TIME,
 )  # fmt: skip
 _INTERVAL = 1.0

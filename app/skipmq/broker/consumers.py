@@ -6,11 +6,23 @@ own. A request only adds to numbers. A node that is killed loses its last second
 
 from contextlib import suppress
 from time import monotonic
-from typing import NamedTuple
+from typing import Annotated
+
+import msgspec
 
 from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
-from skipmq.database.statement import BIGINT, BIGINTS, INTEGERS, TEXT, TEXTS, Search, Statement
+from skipmq.database.statement import (
+    BIGINT,
+    BIGINTS,
+    INTEGERS,
+    TEXT,
+    TEXTS,
+    Search,
+    Statement,
+    columns,
+    whole,
+)
 from skipmq.protocol import errors
 
 # Seconds between two writes of the numbers of queues, and of their consumers.
@@ -27,11 +39,6 @@ _NOTE = Statement(
     "select skipmq.note_consumers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     TEXT, BIGINTS, TEXTS, TEXTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, INTEGERS,
 )  # fmt: skip
-_LIST = Search(
-    "select caller, address, application, array_to_string(processes, ','), since, last_receive,"
-    " receives, received, deleted, waiting from skipmq.queue_consumers($1)",
-    BIGINT,
-)
 
 
 class Activity(Flushed):
@@ -103,22 +110,31 @@ class Consumer:
         self.is_changed = True
 
 
-class ConsumerRow(NamedTuple):
-    """A consumer of a queue, over all processes; times are ages in seconds.
+class ListedConsumer(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A consumer of a queue, over all processes.
 
-    `application` is that of a SQL session, whose numbers are unknown.
+    It is HTTP's, without a key where its requests are unsigned, or a SQL session, whose numbers are
+    unknown.
     """
 
-    caller: str
-    address: str
-    application: str | None
-    processes: str
-    since: float
-    last_receive: float | None
-    receives: int | None
-    received: int | None
-    deleted: int | None
-    waiting: int
+    interface: Annotated[str, "case when application is null then 'HTTP' else 'SQL' end"]
+    client_address: Annotated[str, "address"]
+    processes: list[str]
+    since_seconds: Annotated[int, whole("since")]
+    waiting_receivers: Annotated[int, "waiting"]
+    access_key_id: Annotated[
+        str | None, "case when application is null then nullif(caller, '') end"
+    ] = None
+    receives: int | None = None
+    received: int | None = None
+    deleted: int | None = None
+    role: Annotated[str | None, "case when application is not null then caller end"] = None
+    application: str | None = None
+    last_receive_seconds: Annotated[int | None, whole("last_receive")] = None
+    user: Annotated[str | None, "null"] = None
+
+
+_LIST = Search(f"select {columns(ListedConsumer)} from skipmq.queue_consumers($1)", BIGINT)
 
 
 class Consumers(Flushed):
@@ -146,11 +162,11 @@ class Consumers(Flushed):
             self._counts[queue_id] = count + 1
         return self._found[key]
 
-    async def queue(self, queue_id: int, deadline: float) -> list[ConsumerRow]:
+    async def queue(self, queue_id: int, deadline: float) -> list[ListedConsumer]:
         """Return the consumers of a queue, the most recent first."""
         await self.flush()
         rows = await self._database.rows(_LIST, (queue_id,), deadline=deadline, tenant=queue_id)
-        return [ConsumerRow(*row) for row in rows]
+        return [ListedConsumer(*row) for row in rows]
 
     async def _write(self) -> None:
         """Write the consumers that have changed or wait; forget idle ones.

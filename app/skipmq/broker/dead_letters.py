@@ -1,32 +1,43 @@
 """Dead-letter queues, and queues without one that redeliver the same messages."""
 
-from typing import Any, NamedTuple
+from typing import Annotated
 
 import msgspec
+from msgspec import UnsetType
 
 from skipmq.database.partitions import Database
-from skipmq.database.statement import INTEGER, TEXT, Search, columns
+from skipmq.database.statement import INTEGER, TEXT, Search, columns, whole
 
 
-class DeadLetterQueue(NamedTuple):
-    """A queue that redrive policies name; without an id it does not exist.
+class SourceQueue(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A queue whose redrive policy names a dead-letter queue."""
 
-    `next_name` is its own dead-letter queue, `oldest` is in seconds, `arrived` counts the last six
-    hours, `sources` are some of the queues that name it: `name`, `most` (receives), `policy`,
-    `messages`, `moved`. A sum over several queues has no name; `queues` is their number.
+    name: str = msgspec.field(name="QueueName")
+    most: int = msgspec.field(name="MaxReceiveCount")
+    messages: int
+    moved: int = msgspec.field(name="DeadLettered")
+    policy: str | None = None
+
+
+class DeadLetterQueue(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A queue that redrive policies name.
+
+    `next_name` is its own dead-letter queue, `arrived` counts the last six hours, `sources` are
+    some of the queues that name it. A sum over several queues has no name; `queues` is their
+    number. What the caller may not see is unset.
     """
 
-    name: str | None
-    id: int | None
-    queues: int
-    fifo: bool | None
-    policy: str | None
-    next_name: str | None
-    messages: int
-    oldest: float | None
-    arrived: int | None
+    name: str | None = msgspec.field(name="QueueName")
+    exists: Annotated[bool, "queue_id is not null"]
     source_count: int
-    sources: list[dict[str, Any]] | None
+    sources: list[SourceQueue]
+    fifo: bool | UnsetType | None = msgspec.field(name="FifoQueue")
+    next_name: str | UnsetType | None = msgspec.field(name="DeadLetterQueue")
+    messages: int | UnsetType
+    oldest: Annotated[int | UnsetType | None, whole("oldest")] = msgspec.field(name="OldestSeconds")
+    arrived: int | UnsetType | None
+    queues: int = 1
+    policy: str | None = None
 
 
 class RedeliveringQueue(msgspec.Struct, rename="pascal", omit_defaults=True):
@@ -40,8 +51,7 @@ class RedeliveringQueue(msgspec.Struct, rename="pascal", omit_defaults=True):
 
 
 _DEAD_LETTER_QUEUES = Search(
-    f"select {columns(DeadLetterQueue, id='queue_id')}"
-    " from skipmq.dead_letter_queues($1, $2, $3, $4, $5)",
+    f"select {columns(DeadLetterQueue)} from skipmq.dead_letter_queues($1, $2, $3, $4, $5)",
     TEXT, TEXT, TEXT, INTEGER, INTEGER,
 )  # fmt: skip
 _REDELIVERING_QUEUES = Search(
@@ -63,7 +73,10 @@ async def queues(  # noqa: PLR0913 - the last have defaults.
     """Return up to `limit` dead-letter queues, the worst first, and the sum of all others."""
     parameters = (account, region, search, limit, offset)
     rows = await database.rows(_DEAD_LETTER_QUEUES, parameters, deadline=deadline)
-    *queues, others = (DeadLetterQueue(*row) for row in rows)
+    *queues, others = (
+        DeadLetterQueue(name, exists, count, [SourceQueue(**each) for each in given or ()], *rest)
+        for name, exists, count, given, *rest in rows
+    )
     return queues, others
 
 

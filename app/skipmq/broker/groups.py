@@ -1,9 +1,11 @@
 """Groups of FIFO queues, and the release of messages in flight."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated
 
-from skipmq.broker.inspection import Reference
+import msgspec
+
+from skipmq.broker.inspection import REFERENCE, Reference
 from skipmq.broker.queues import Queue
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
@@ -16,35 +18,45 @@ from skipmq.database.statement import (
     Search,
     Statement,
     columns,
+    milliseconds,
+    whole,
 )
 
+# Beyond that the messages that wait in a group are not counted.
+COUNTED = 1_000
 
-class GroupRow(NamedTuple):
-    """A group of a FIFO queue with its first message; times in microseconds since 1970.
 
-    `held` is the seconds since the receive.
+class MessageGroup(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A group of a FIFO queue with its first message, and who received that last.
 
-    `receiver` is `http/KEY/ADDRESS` or `sql/ROLE/ADDRESS/APPLICATION`, of the last receive.
+    Times are in milliseconds since 1970. `place` is where a next page begins; `receiver` is
+    `http/KEY/ADDRESS` or `sql/ROLE/ADDRESS/APPLICATION`.
     """
 
-    place: str
-    group_id: str
-    id: int
-    message_id: str
-    sent_at: int
-    receives: int
+    message_group_id: Annotated[str, "group_id"]
     state: str
-    in_flight: int
-    received_at: int | None
-    held: float | None
-    until: int | None
-    receiver: str | None
-    behind: int
+    message_reference: Annotated[str, REFERENCE]
+    message_id: Annotated[str, "message_id::text"]
+    sent_timestamp: Annotated[int, milliseconds("sent_at")]
+    approximate_receive_count: Annotated[int, "receives"]
+    messages_in_flight: Annotated[int, "in_flight"]
+    messages_behind: Annotated[int, "behind"]
+    is_whole_count: Annotated[bool, f"in_flight + behind < {COUNTED}"]
+    received_timestamp: Annotated[int | None, milliseconds("received_at")] = None
+    visible_timestamp: Annotated[int | None, milliseconds("until")] = None
+    in_flight_seconds: Annotated[int | None, whole("held")] = None
+    place: str = ""
+    receiver: str | None = None
+    # Known from `receiver`.
+    role: Annotated[str | None, "null"] = None
+    application: Annotated[str | None, "null"] = None
+    access_key_id: Annotated[str | None, "null"] = None
+    user: Annotated[str | None, "null"] = None
+    client_address: Annotated[str | None, "null"] = None
 
 
 _LIST = Search(
-    f"select {columns(GroupRow, message_id='message_id::text')}"
-    " from skipmq.queue_groups($1, $2, $3, $4)",
+    f"select {columns(MessageGroup)} from skipmq.queue_groups($1, $2, $3, $4)",
     BIGINT, INTEGER, TEXT, TEXT,
 )  # fmt: skip
 _RELEASE = Statement(
@@ -60,7 +72,7 @@ async def listed(  # noqa: PLR0913, PLR0917 - the parameters of queue_groups.
     after: str | None,
     group: str | None,
     deadline: float,
-) -> list[GroupRow]:
+) -> list[MessageGroup]:
     """Return up to `limit` groups after the place `after`, those in flight longest first.
 
     Raises errors.QueueMoved when the queue was purged or deleted since it was looked up.
@@ -68,7 +80,7 @@ async def listed(  # noqa: PLR0913, PLR0917 - the parameters of queue_groups.
     rows = await database.rows(
         _LIST, (queue.id, limit, after, group), deadline=deadline, tenant=queue.id
     )
-    return [GroupRow(*row) for row in rows]
+    return [MessageGroup(*row) for row in rows]
 
 
 async def release(

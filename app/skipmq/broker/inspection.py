@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from skipmq.broker.messages.budget import Budget
 from skipmq.broker.queues import Queue
@@ -21,6 +23,10 @@ from skipmq.database.statement import (
     columns,
 )
 from skipmq.protocol import errors, limits
+
+_ID = "message_id::text"
+# As Reference writes it.
+REFERENCE = "id || '-' || message_id"
 
 
 class Reference(NamedTuple):
@@ -68,16 +74,16 @@ class MessageFailures(NamedTuple):
     newest: int
 
 
-class NewMessage(NamedTuple):
+class NewMessage(msgspec.Struct, rename="pascal", omit_defaults=True):
     """A message that arrived in a queue; `came_at` in microseconds, the body perhaps truncated."""
 
-    id: int
-    came_at: int
+    message_reference: Annotated[str, REFERENCE]
+    message_id: Annotated[str, _ID]
     state: str
-    message_id: str
-    group_id: str | None
+    came_at: int
     characters: int
     body: str
+    message_group_id: Annotated[str | None, "group_id"] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,6 @@ class SearchedMessages(NamedTuple):
     finished: bool
 
 
-_ID = "message_id::text"
 _PEEKED = columns(
     PeekedMessage, visible_in="extract(epoch from visible_in)::float8", message_id=_ID
 )
@@ -131,7 +136,7 @@ _DELETE = Statement(
     BIGINT, BIGINTS, UUIDS,
 )  # fmt: skip
 _NEWEST = Search(
-    f"select {columns(NewMessage, message_id=_ID)} from skipmq.newest_messages($1, $2, $3, $4)",
+    f"select {columns(NewMessage)} from skipmq.newest_messages($1, $2, $3, $4)",
     BIGINT, TIME, INTEGER, INTEGER,
 )  # fmt: skip
 _SEARCH = Search(

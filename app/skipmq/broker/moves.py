@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from skipmq.broker.inspection import MessageFilter
 from skipmq.database import statement
 from skipmq.database.partitions import Database
-from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS, Statement
+from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS, Statement, columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,46 +18,40 @@ class MoveTask:
     `started_at` is in milliseconds since 1970.
     """
 
-    id: str
+    id: Annotated[str, "task_id::text"]
     status: str
-    destination: str | None
-    rate: int | None
+    destination: Annotated[str | None, "destination_arn"]
+    rate: Annotated[int | None, "messages_per_second"]
     moved: int
     to_move: int
-    failure: str | None
-    started_at: int
+    failure: Annotated[str | None, "failure_reason"]
+    started_at: Annotated[int, "(extract(epoch from started_at) * 1000)::bigint"]
     # redrive, which is SQS's, or move, copy or delete, which have a filter.
     kind: str
     body_contains: str | None
     attribute_name: str | None
     attribute_value: str | None
     passed: int
-    further: dict[str, Any] | None = None
+    further: Annotated[dict[str, Any] | None, "filter"]
 
 
 _START = Statement(
     "select skipmq.start_move_task($1, $2, $3, $4)::text",
-    TEXT,
-    TEXT,
-    INTEGER,
-    TEXTS,
-    repeatable=False,
-)
+    TEXT, TEXT, INTEGER, TEXTS, repeatable=False,
+)  # fmt: skip
 _ORIGINS = Statement("select skipmq.dead_letter_origins($1)", TEXT)
 _START_MATCHING = Statement(
     "select skipmq.start_message_task($1, $2, $3, $4, $5, $6, $7, $8)::text",
     TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT, JSONB, repeatable=False,
 )  # fmt: skip
 _LIST = Statement(
-    "select task_id::text, status, destination_arn, messages_per_second, moved, to_move,"
-    " failure_reason, (extract(epoch from started_at) * 1000)::bigint, kind, body_contains,"
-    " attribute_name, attribute_value, passed, filter from skipmq.list_move_tasks($1, $2, $3)",
-    TEXT, INTEGER, BOOLEAN,
+    f"select {columns(MoveTask)} from skipmq.list_move_tasks($1, $2, $3)", TEXT, INTEGER, BOOLEAN
 )  # fmt: skip
+_NO_FILTER = dict.fromkeys(
+    ("body_contains", "attribute_name", "attribute_value", "further"), "null"
+)
 _ACCOUNT = Statement(
-    "select source_arn, task_id::text, status, destination_arn, messages_per_second, moved,"
-    " to_move, failure_reason, (extract(epoch from started_at) * 1000)::bigint, kind, null, null,"
-    " null, passed from skipmq.account_tasks($1, $2, $3)",
+    f"select source_arn, {columns(MoveTask, **_NO_FILTER)} from skipmq.account_tasks($1, $2, $3)",
     TEXT, TEXT, INTEGER,
 )  # fmt: skip
 _CANCEL = Statement(

@@ -3,22 +3,16 @@
 import asyncio
 from contextlib import suppress
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from skipmq.broker.upkeep import database_statistics
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.replication import Level, Replication
-from skipmq.database.statement import Search
+from skipmq.database.statement import Search, columns
 from skipmq.database.wakeup import SharedRead, every
 from skipmq.protocol import errors
 
-_SERVER = Search(
-    "select host, port, version, revision, extract(epoch from started_at)::float8,"
-    " extract(epoch from now_at)::float8, timeline, oldest_snapshot,"
-    " oldest_session, reserved, data_directory, owner, may_see,"
-    " standby_count, standbys, sessions, damage from skipmq.database_overview()"
-)
 # Seconds for which an overview is current, and that a caller waits for a new one.
 _VALID_SECONDS, _TIMEOUT = 2.0, 3.0
 # Seconds between two polls without callers, so that there is an overview when the database becomes
@@ -40,8 +34,8 @@ class Server(NamedTuple):
     port: int
     version: str
     revision: str | None
-    started_at: float
-    now: float
+    started_at: Annotated[float, "extract(epoch from started_at)::float8"]
+    now: Annotated[float, "extract(epoch from now_at)::float8"]
     timeline: int
     oldest_snapshot: float | None
     oldest_session: str | None
@@ -53,6 +47,9 @@ class Server(NamedTuple):
     standbys: list[dict[str, Any]]
     sessions: list[dict[str, Any]]
     damage: list[dict[str, Any]]
+
+
+_SERVER = Search(f"select {columns(Server)} from skipmq.database_overview()")
 
 
 class OverviewSnapshot(NamedTuple):

@@ -1,43 +1,42 @@
 """The sessions of the database server, for operators."""
 
-from typing import NamedTuple
+from typing import Annotated
+
+import msgspec
 
 from skipmq.database.pool import Pool
-from skipmq.database.statement import BOOLEAN, INTEGER, TIME, Search, Statement, columns
+from skipmq.database.statement import BOOLEAN, INTEGER, TIME, Search, Statement, columns, whole
 
 
-class SessionRow(NamedTuple):
-    """A client's session; `began` is in microseconds since 1970, and `blocked_by` has processes.
+class Session(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A client's session; `blocked_by` has processes.
 
     What the schema's owner may not see is None.
     """
 
-    pid: int
-    began: int | None
-    program: str | None
-    role: str | None
-    database: str | None
-    address: str | None
-    state: str | None
-    seconds: float | None
-    state_seconds: float | None
-    transaction_seconds: float | None
-    holds_snapshot: bool | None
-    waits_for: str | None
-    blocked_by: str
+    process_id: Annotated[int, "pid"]
+    holds_snapshot: Annotated[bool, "coalesce(holds_snapshot, false)"]
+    blocked_by: list[int]
     may_end: bool
+    started_microseconds: Annotated[int | None, "began"] = None
+    program: str | None = None
+    role: str | None = None
+    database: str | None = None
+    client_address: Annotated[str | None, "address"] = None
+    state: str | None = None
+    seconds: Annotated[int | None, whole("seconds")] = None
+    state_seconds: Annotated[int | None, whole("state_seconds")] = None
+    transaction_seconds: Annotated[int | None, whole("transaction_seconds")] = None
+    waits_for: str | None = None
 
 
-_LIST = Search(
-    f"select {columns(SessionRow, blocked_by='array_to_string(blocked_by, $$,$$)')}"
-    " from skipmq.database_sessions()"
-)
+_LIST = Search(f"select {columns(Session)} from skipmq.database_sessions()")
 _END = Statement("select skipmq.end_backend($1, $2, $3)", INTEGER, TIME, BOOLEAN, repeatable=False)
 
 
-async def listed(pool: Pool, deadline: float) -> list[SessionRow]:
+async def listed(pool: Pool, deadline: float) -> list[Session]:
     """Return the sessions of a server: those that block others first, then those that wait."""
-    return [SessionRow(*row) for row in await pool.rows(_LIST, deadline=deadline)]
+    return [Session(*row) for row in await pool.rows(_LIST, deadline=deadline)]
 
 
 async def end(pool: Pool, pid: int, began: int | None, *, terminates: bool, deadline: float) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -88,19 +88,26 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     policy: str | None = None
 
 
-class TimeInQueue(NamedTuple):
+class Percentiles(msgspec.Struct, rename="pascal"):
+    """Percentiles of times, in microseconds."""
+
+    p50: int
+    p95: int
+    p99: int
+
+
+class TimeInQueue(msgspec.Struct, rename="pascal", omit_defaults=True):
     """The times that messages settled in one step spent in their queue.
 
-    The percentiles (50, 95, 99) are in microseconds, and None where no message was received or
-    deleted; `at` is the start of the step in seconds since 1970, or None for all steps.
+    They are None where no message was received or deleted; `start` is that of the step in seconds
+    since 1970, or None for all steps.
     """
 
-    at: int | None
     settled: int
     deleted: int
-    send_to_receive: tuple[int | None, ...]
-    send_to_delete: tuple[int | None, ...]
-    is_sample: bool
+    start: int | None = None
+    send_to_receive: Percentiles | None = None
+    send_to_delete: Percentiles | None = None
 
 
 Order: TypeAlias = Literal[
@@ -128,9 +135,8 @@ _MINUTES = Search(
     BIGINTS, INTEGER, INTEGER,
 )  # fmt: skip
 _TIME_IN_QUEUE = Search(
-    "select extract(epoch from step)::bigint, settled, deleted, send_to_receive[1],"
-    " send_to_receive[2], send_to_receive[3], send_to_delete[1], send_to_delete[2],"
-    " send_to_delete[3], part < 1 from skipmq.time_in_queue($1, $2, $3)",
+    "select settled, deleted, extract(epoch from step)::bigint, send_to_receive, send_to_delete,"
+    " part < 1 from skipmq.time_in_queue($1, $2, $3)",
     BIGINT, INTEGER, INTEGER,
 )  # fmt: skip
 
@@ -191,11 +197,15 @@ async def minutes(
 
 async def time_in_queue(
     database: Database, queue: int, minutes: int, step: int, deadline: float = 0.0
-) -> list[TimeInQueue]:
-    """Return the times in queue, for each step of `step` minutes and last for all of them.
+) -> tuple[list[TimeInQueue], TimeInQueue, bool]:
+    """Return the times in queue, for each step of `step` minutes and for all of them.
 
-    They are read from the history, or from a sample if it is long.
+    They are read from the history, or from a sample if it is long: the last says which.
     """
     parameters = (queue, minutes, step)
     rows = await database.rows(_TIME_IN_QUEUE, parameters, deadline=deadline, tenant=queue)
-    return [TimeInQueue(row[0], row[1], row[2], row[3:6], row[6:9], row[9]) for row in rows]
+    *steps, every = (
+        TimeInQueue(settled, deleted, at, *(each and Percentiles(*each) for each in times))
+        for settled, deleted, at, *times, _ in rows
+    )
+    return steps, every, rows[-1][-1]

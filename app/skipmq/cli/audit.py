@@ -1,10 +1,12 @@
 """The `audit` command."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
+import msgspec
+from msgspec import structs
 from rich.table import Table
 
 from skipmq.actions.skipmq import audit as actions
@@ -13,7 +15,7 @@ from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
-from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.output import cell, limit_option, printing_json, shown_time
 from skipmq.cli.tables import Column, table
 
 _USER = ":user/"
@@ -42,13 +44,7 @@ _COLUMNS = (
 @click.option("--since", metavar="TIME", help="Since a time in UTC, or so long ago: 30m, 1h, 2d.")
 @click.option("--until", metavar="TIME", help="Until a time in UTC, or so long ago.")
 @click.option("--outcome", metavar="OUTCOME", help="Only this outcome: done, or an error code.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="Maximum number of records.",
-)
+@limit_option(50, 10_000, "Maximum number of records.")
 @printing_json
 def audit(
     *,
@@ -72,7 +68,6 @@ def audit(
     with open_node(settings) as node:
         clock = node.run(node.node.database.clock(node.node.deadline()))
         records: list[AuditRecord] = []
-        counts: dict[int, tuple[int, float]] = {}
         before, step = None, max(limit, _STEP)
         for _ in range(actions.READS):
             found = node.run(
@@ -92,23 +87,24 @@ def audit(
                     deadline=node.node.deadline(),
                 )
             )
-            actions.fold(records, counts, found, limit)
+            actions.fold(records, found, limit)
             if len(records) == limit or len(found) < step:
                 break
-            before = found[-1].id
+            before = int(found[-1].id)
     result = [
-        record._asdict()
+        structs.asdict(record)
         | {
-            "id": str(record.id),
-            "recorded_at": shown_time(record.recorded_at),
-            "count": counts[record.id][0],
-            "first_at": shown_time(counts[record.id][1]),
+            "recorded_at": _shown(record.recorded_at),
+            "parameters": msgspec.json.decode(record.parameters or "null"),
+            "first_at": _shown(record.first_at),
         }
         for record in records
     ]
-    return {"records": result}, _table(
-        records, counts, own.arn
-    ) if records else "no matching records"
+    return {"records": result}, _table(records, own.arn) if records else "no matching records"
+
+
+def _shown(milliseconds: int) -> str | None:
+    return shown_time(milliseconds // 1000)
 
 
 def _moment(text: str | None, clock: float, option: str) -> int | None:
@@ -128,28 +124,25 @@ def _moment(text: str | None, clock: float, option: str) -> int | None:
         ) from error
 
 
-def _table(
-    records: Sequence[AuditRecord], counts: Mapping[int, tuple[int, float]], own: str
-) -> Table:
+def _table(records: Sequence[AuditRecord], own: str) -> Table:
     rows = (
         (
-            cell(shown_time(each.recorded_at)),
+            cell(_shown(each.recorded_at)),
             cell(each.action),
             cell(each.queue and each.queue.removeprefix(own)),
             cell(each.account),
             cell(_caller(each)),
             cell(each.client),
             cell(each.door),
-            each.outcome if counts[each.id][0] == 1 else _times(each, counts),
+            each.outcome if each.count == 1 else _times(each),
         )
         for each in records
     )
     return table(_COLUMNS, rows)
 
 
-def _times(record: AuditRecord, counts: Mapping[int, tuple[int, float]]) -> str:
-    count, first = counts[record.id]
-    return f"{record.outcome}, {count:,} times since {shown_time(first)}"
+def _times(record: AuditRecord) -> str:
+    return f"{record.outcome}, {record.count:,} times since {_shown(record.first_at)}"
 
 
 def _caller(record: AuditRecord) -> str | None:

@@ -55,6 +55,14 @@ class _Visible(Console):
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def limit_option(default: int, most: int, about: str) -> Callable[..., Any]:
+    """Return the option `--limit`, from 1 to `most`."""
+    kind = click.IntRange(1, most)
+    return click.option("--limit", type=kind, default=default, show_default=True, help=about)
+
+
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 out = _Visible(highlight=False, width=None if sys.stdout.isatty() else _UNWRAPPED)
 err = _Visible(highlight=False, stderr=True)

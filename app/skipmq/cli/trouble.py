@@ -12,7 +12,7 @@ from rich.text import Text
 from skipmq.broker.trouble_kinds import described
 from skipmq.cli import failures, place
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import err, json_option, out, print_json, shown_time
+from skipmq.cli.output import err, json_option, limit_option, out, print_json, shown_time
 from skipmq.cli.source import open_source
 from skipmq.database import monitor, session
 from skipmq.protocol import errors
@@ -60,13 +60,7 @@ class _Findings(NamedTuple):
 
 @click.command()
 @place.reached
-@click.option(
-    "--limit",
-    type=click.IntRange(1, _MAXIMUM),
-    default=20,
-    show_default=True,
-    help="Maximum number of lines.",
-)
+@limit_option(20, _MAXIMUM, "Maximum number of lines.")
 @click.option("--watch", is_flag=True, help=f"Repeat every {_INTERVAL} seconds until Ctrl-C.")
 @json_option
 def trouble(limit: int, *, watch: bool, as_json: bool) -> None:

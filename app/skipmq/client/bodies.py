@@ -10,6 +10,8 @@ import msgspec
 from skipmq.client.errors import ClientError
 from skipmq.protocol import limits
 
+# The types of bodies, for sentences.
+TYPES = "a dataclass, a msgspec.Struct, a pydantic model, dict, str or bytes"
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 
 
@@ -39,10 +41,7 @@ def codec(kind: Any) -> Codec:
     except TypeError:
         is_known = False
     if not is_known:
-        raise ClientError(
-            f"{shown(kind)} cannot be the type of a body: take a dataclass, a msgspec.Struct, a"
-            " pydantic model, dict, str or bytes"
-        )
+        raise ClientError(f"{shown(kind)} cannot be the type of a body: take {TYPES}")
     return Codec(_json, msgspec.json.Decoder(kind).decode)
 
 
@@ -82,7 +81,11 @@ def _encode(value: Any) -> str:
         return value
     if isinstance(value, bytes):
         return _base64(value)
-    return codec(type(value)).encode(value)
+    try:
+        own = codec(type(value))
+    except ClientError:
+        raise TypeError("its type has no JSON") from None
+    return own.encode(value)
 
 
 def _base64(value: bytes) -> str:

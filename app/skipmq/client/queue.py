@@ -233,8 +233,8 @@ class Queue(Generic[T]):
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             reason = str(error).partition("\n")[0]
             raise ClientError(
-                f"a {bodies.shown(type(value))} cannot be a body of {self.name!r} ({reason}): send"
-                " what has a JSON"
+                f"a {bodies.shown(type(value))} cannot be a body of the queue {self.name!r}"
+                f" ({reason}): send {bodies.TYPES}, whose members have a JSON"
             ) from error
         check_text("the body", body)
         bodies.check_size(body)

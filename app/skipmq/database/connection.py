@@ -28,8 +28,13 @@ from skipmq.database.statement import (
 )
 
 # An operator can change lock_timeout in the URL. Each statement is planned once: where it unnests
-# arrays, the plans for their elements seem cheaper than one for all, and planning costs more.
-LIMITS = pins.UNLIMITED | {"lock_timeout": "1s", "plan_cache_mode": "force_generic_plan"}
+# arrays, the plans for their elements seem cheaper than one for all, and planning costs more. None
+# is compiled: that of a report over thousands of queues is expensive in estimate and quick to run.
+LIMITS = pins.UNLIMITED | {
+    "lock_timeout": "1s",
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+}
 _KEEPALIVE = {
     "connect_timeout": 2,
     "keepalives_idle": 5,

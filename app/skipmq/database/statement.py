@@ -162,5 +162,22 @@ class Search(Statement):
 
 
 def columns(record: type[Any], /, **expressions: str) -> str:
-    """Return the columns of rows that are records, named as their fields or by an expression."""
-    return ", ".join(expressions.get(name, name) for name in get_type_hints(record))
+    """Return the columns of rows that are records.
+
+    They are named as the fields, or are what is given or what a field is annotated with.
+    """
+    hints = get_type_hints(record, include_extras=True)
+    return ", ".join(
+        expressions.get(name) or getattr(hint, "__metadata__", [name])[0]
+        for name, hint in hints.items()
+    )
+
+
+def whole(column: str) -> str:
+    """Return the expression of a number without its fraction."""
+    return f"trunc({column})::bigint"
+
+
+def milliseconds(column: str) -> str:
+    """Return the expression of a time in whole milliseconds since 1970."""
+    return f"floor(extract(epoch from {column}) * 1000)::bigint"

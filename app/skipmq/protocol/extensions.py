@@ -1,6 +1,6 @@
 """The parameters of SkipMQ's own actions, whose targets in the JSON protocol are `SkipMQ.NAME`.
 
-Their results have no classes.
+The rows of their results are records of `broker`.
 """
 
 from typing import Annotated

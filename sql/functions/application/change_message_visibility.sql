@@ -2,8 +2,8 @@
 --   it visible), with p_reason as its attribute FailureReason. Returns false when the message was settled or received
 --   again or, in a FIFO queue, is visible.
 -- Called by: SQL users.
--- Locks, in order: those of check_grant, then the message row, or those of change_fifo_visibility.
--- Raises: what check_grant and check_timeouts raise; SQ001 when the queue does not exist, SQ011 without a timeout.
+-- Locks, in order: those of granted_queue, then the message row, or those of change_fifo_visibility.
+-- Raises: what granted_queue and check_timeouts raise; SQ001 when the queue does not exist, SQ011 without a timeout.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 -- Routed: to the partition of p_queue.
 create function skipmq.change_message_visibility(
@@ -20,11 +20,9 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('receive', p_queue, p_account, p_region);
   v_outcome text;
 begin
-  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
-  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
   if p_visibility_timeout is null then
     raise exception 'The request must contain the parameter VisibilityTimeout.' using errcode = 'SQ011';
   elsif p_queue collate "C" like '%.fifo' then

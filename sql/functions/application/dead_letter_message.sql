@@ -2,9 +2,9 @@
 --   its attribute FailureReason; returns false when it was settled, was received again after the receive named by
 --   p_receive_count or, in a FIFO queue, is visible.
 -- Called by: SQL users; nodes, for DeadLetterMessage.
--- Locks, in order: those of check_grant; queue row of the dead-letter queue (key share, so that it is neither
+-- Locks, in order: those of granted_queue; queue row of the dead-letter queue (key share, so that it is neither
 --   purged nor deleted), group row, message row, and those of append_fifo.
--- Raises: what check_grant raises; SQ001 when there is no such queue, SQ007 when it has no dead-letter queue; 55P03 when
+-- Raises: what granted_queue raises; SQ001 when there is no such queue, SQ007 when it has no dead-letter queue; 55P03 when
 --   a transaction is sending to the message's group of a FIFO dead-letter queue: call again.
 -- Relies on index: queue_pkey, message_pkey, and those of lock_groups, dead_letter, append_fifo and refresh_groups.
 -- Routed: to the partition of p_queue.
@@ -22,15 +22,13 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fifo boolean := p_queue collate "C" like '%.fifo';
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('receive', p_queue, p_account, p_region);
   v_target bigint;
   v_groups bigint[];
   v_now timestamptz;
   v_tid tid;
   v_count integer;
 begin
-  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
-  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
   loop
     v_target := skipmq.dead_letter_queue(v_queue_id);
     if v_target is null then

@@ -2,8 +2,8 @@
 --   message_id p_message_id; returns
 --   false when it was settled before or received again.
 -- Called by: SQL users.
--- Locks, in order: those of check_grant, then of delete_messages or delete_fifo_messages.
--- Raises: what check_grant raises; SQ001 when the queue does not exist, SQ005 when it is purged or deleted concurrently.
+-- Locks, in order: those of granted_queue, then of delete_messages or delete_fifo_messages.
+-- Raises: what granted_queue raises; SQ001 when the queue does not exist, SQ005 when it is purged or deleted concurrently.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 -- Routed: to the partition of p_queue.
 create function skipmq.delete_message(
@@ -18,10 +18,8 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('receive', p_queue, p_account, p_region);
 begin
-  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
-  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
   if p_queue collate "C" like '%.fifo' then
     return (
       select d.outcome = 'deleted'

@@ -1,8 +1,8 @@
 -- Does: claims up to p_limit messages of the named queue, standard or FIFO, and hides them for p_visibility_timeout
 --   seconds (null: the queue's); those of a FIFO group are in order. Returns no row when there is no message.
 -- Called by: SQL users.
--- Locks, in order: those of check_grant, then of receive_messages or receive_fifo_messages, then of note_consumer.
--- Raises: what check_grant and check_receive raise; SQ001 when the queue does not exist, SQ005 when it is purged or
+-- Locks, in order: those of granted_queue, then of receive_messages or receive_fifo_messages, then of note_consumer.
+-- Raises: what granted_queue and check_receive raise; SQ001 when the queue does not exist, SQ005 when it is purged or
 --   deleted concurrently: call again.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 -- Routed: to the partition of p_queue.
@@ -26,11 +26,9 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('receive', p_queue, p_account, p_region);
   v_count integer;
 begin
-  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
-  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
   if p_queue collate "C" like '%.fifo' then
     return query
     select

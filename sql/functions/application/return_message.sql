@@ -1,8 +1,8 @@
 -- Does: undoes the receive of a message of the named queue, standard or FIFO: makes it visible immediately and does not
 --   count the receive; returns false when it is not in flight by the receive named by p_receive_count.
 -- Called by: SQL users.
--- Locks, in order: those of check_grant; group row, message row.
--- Raises: what check_grant raises; SQ001 when there is no such queue.
+-- Locks, in order: those of granted_queue; group row, message row.
+-- Raises: what granted_queue raises; SQ001 when there is no such queue.
 -- Relies on index: queue_pkey, message_pkey, and those of lock_groups and return_fifo_messages.
 -- Routed: to the partition of p_queue.
 create function skipmq.return_message(
@@ -18,10 +18,8 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_fifo boolean := p_queue collate "C" like '%.fifo';
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('receive', p_queue, p_account, p_region);
 begin
-  perform skipmq.check_grant('receive', p_queue, p_account, p_region);
-  v_queue_id := skipmq.queue_id(p_queue, p_account, p_region);
   if v_fifo then
     perform skipmq.lock_groups(v_queue_id, array[p_id]);
   end if;

@@ -1,8 +1,8 @@
 -- Does: stores one message in the named FIFO queue, in the caller's transaction; returns its id, or that of the message
 --   sent in the last five minutes with the same deduplication id.
 -- Called by: SQL users.
--- Locks, in order: those of check_grant and hold_queue, then of send_fifo_messages.
--- Raises: what check_grant, hold_queue and send_fifo_messages raise; SQ001 when the queue does not exist.
+-- Locks, in order: those of granted_queue, then of send_fifo_messages.
+-- Raises: what granted_queue and send_fifo_messages raise; SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey, and those of send_fifo_messages.
 -- Routed: to the partition of p_queue.
 create function skipmq.send_fifo_message(
@@ -18,11 +18,9 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('send', p_queue, p_account, p_region);
   v_id uuid;
 begin
-  perform skipmq.check_grant('send', p_queue, p_account, p_region);
-  v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   select s.message_id into v_id
   from skipmq.send_fifo_messages(
     v_queue_id, array[gen_random_uuid()], array[p_body], array[p_attributes::text], array[p_group_id],

@@ -1,8 +1,8 @@
 -- Does: stores one message in the named standard queue, in the caller's transaction; p_group_id is its tenant in a fair
 --   queue. Returns its id.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
--- Locks, in order: those of check_grant and hold_queue, then of send_messages.
--- Raises: what check_grant, hold_queue and send_messages raise; SQ001 when the queue does not exist.
+-- Locks, in order: those of granted_queue, then of send_messages.
+-- Raises: what granted_queue and send_messages raise; SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey, queue_id.
 -- Routed: to the partition of p_queue.
 create function skipmq.send_message(
@@ -18,11 +18,9 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('send', p_queue, p_account, p_region);
   v_message_id uuid := gen_random_uuid();
 begin
-  perform skipmq.check_grant('send', p_queue, p_account, p_region);
-  v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
     array[p_group_id], array[null::text], session_user::text);

@@ -4,9 +4,9 @@
 --   parts that it began with. The messages of its parts are deleted at its end. A null batch is the only one of a stream
 --   that is never repeated, and leaves no row.
 -- Called by: the driver of Spark's sink `skipmq`; SQL users.
--- Locks, in order: those of check_grant and hold_queue; the row of the stream, until the transaction ends; then those of
+-- Locks, in order: those of granted_queue; the row of the stream, until the transaction ends; then those of
 --   send_messages or send_fifo_messages.
--- Raises: what check_grant, hold_queue, send_messages and send_fifo_messages raise; 55000 when the parts do not have
+-- Raises: what granted_queue, send_messages and send_fifo_messages raise; 55000 when the parts do not have
 --   p_count messages, or another batch of the stream is unfinished.
 -- Relies on index: staged_message_pkey, staged_batch_pkey, queue_id.
 -- Routed: to the partition of p_queue.
@@ -33,7 +33,7 @@ declare
   v_target text := concat_ws('/', p_account, p_region, p_queue);
   v_commit text := current_setting('synchronous_commit');
   v_last skipmq.staged_batch;
-  v_queue_id bigint;
+  v_queue_id bigint := skipmq.granted_queue('send', p_queue, p_account, p_region);
   v_count bigint;
   v_place bigint;
   v_ids uuid[];
@@ -44,8 +44,6 @@ declare
   v_deduplication_ids text[];
   v_traces text[];
 begin
-  perform skipmq.check_grant('send', p_queue, p_account, p_region);
-  v_queue_id := skipmq.hold_queue(p_queue, p_account, p_region);
   insert into skipmq.staged_batch (target, stream, batch, parts, sent_to)
   values (v_target, p_stream, -1, '{}', -1)
   on conflict do nothing;

@@ -1,6 +1,6 @@
 -- Does: checks that session_user may send to, or receive from, the named queue: that it is a member of a role with a
 --   matching grant, of skipmq_node or of the schema's owner.
--- Called by: the functions for applications, before they look up the queue.
+-- Called by: granted_queue, stage_messages, discard_staged, before they look up the queue.
 -- Locks, in order: under REPEATABLE READ and SERIALIZABLE only, the grant row; skipped when locked, and released by this
 --   function.
 -- Raises: 42501 with the command that grants the right, whether or not the queue exists; 40001 under REPEATABLE READ and

@@ -1,6 +1,6 @@
 -- Does: returns the current generation of a queue, by name, and prevents it from being purged or deleted until the
 --   transaction ends.
--- Called by: send_message, send_fifo_message.
+-- Called by: granted_queue.
 -- Locks, in order: those of hold_generation.
 -- Raises: what queue_id and hold_generation raise.
 -- Relies on index: queue_pkey, queue_id.

@@ -7,7 +7,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in all partitions.
 --
 -- Standbys and the snapshots of other roles are omitted where the schema's owner is not in pg_monitor.
 -- Source: PostgreSQL manual, 27.2.4 pg_stat_replication; 24.1.5 Preventing Transaction ID Wraparound Failures.

@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in one partition.
 create function skipmq.acknowledged(
   p_position text default null, out "position" text, out acknowledged integer
 )

@@ -3,7 +3,8 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: audit_record_pkey, audit_record_account, audit_record_owner, audit_record_queue,
---   audit_record_access_key, audit_record_action, audit_record_change, audit_record_refusal, access_key_pkey, revoked_key_pkey.
+--   audit_record_access_key, audit_record_action, audit_record_user, audit_record_change, audit_record_refusal, access_key_pkey,
+--   revoked_key_pkey.
 -- Routed: to all partitions; the rows are merged, order by id desc limit p_limit.
 --
 -- With p_account: actions by the account, actions on its queues, and refusals of requests without a known account;
@@ -27,6 +28,8 @@ declare
       floor(extract(epoch from least(greatest(p_until, 'epoch'), '2100-01-01')) * 1000)::bigint << 21 end);
   v_from bigint := case when p_since is not null then
     floor(extract(epoch from least(greatest(p_since, 'epoch'), '2100-01-01')) * 1000)::bigint << 21 end;
+  -- The name in a user's ARN, by which records are found.
+  v_user text := coalesce(nullif(split_part(p_by, ':user/', 2), ''), p_by);
   v_keys text[] := array(
     select k.key_id from skipmq.access_key k where k.name = p_by
     union select k.key_id from skipmq.revoked_key k where k.name = p_by);
@@ -34,25 +37,28 @@ declare
     case when v_before is not null then 'r.id < $2' end, case when v_from is not null then 'r.id >= $3' end,
     case when p_queue is not null then 'r.queue = $4' end, case when p_access_key is not null then 'r.access_key = $5' end,
     case when p_action is not null then 'r.action = $6' end, case when p_outcome is not null then 'r.outcome = $7' end,
-    case when p_by is not null then
-      '(r.user_arn = $8 or r.access_key = $8 or right(r.user_arn, length($8) + 6) = '':user/'' || $8 or r.access_key = any ($9))' end,
     case when p_changes then 'r.outcome = ''done'' and r.action is distinct from ''SignIn''' end);
-  v_each text;
-  -- A branch for each index, since the log is that of all accounts: the records of one may be few and old.
-  v_branches text[] := case when p_account is null then '{true}' else array[
+  -- A branch for each index, since the log is that of all accounts and users: the records of one may be few and old.
+  v_places text[] := case when p_account is null then '{true}' else array[
     'r.account = $1', 'r.account is null', 'split_part(r.queue, '':'', 5) = $1 and r.account <> split_part(r.queue, '':'', 5)'] end;
-  v_records text[] := '{}';
+  v_is_user constant text := '(coalesce(nullif(split_part(r.user_arn, '':user/'', 2), ''''), r.user_arn) = $8'
+    ' and (r.user_arn = $11 or $8 = $11))';
+  v_users text[] := case when p_by is null then '{true}' else array[
+    v_is_user, 'r.access_key = $11 and ' || v_is_user || ' is not true',
+    'r.access_key = any ($9) and r.access_key <> $11 and ' || v_is_user || ' is not true'] end;
+  v_records text;
 begin
-  foreach v_each in array v_branches loop
-    v_records := v_records || format(
-      '(select r.* from skipmq.audit_record r where %s and %s order by r.id desc limit $10)', v_each, v_filter);
-  end loop;
+  select string_agg(format(
+    '(select r.* from skipmq.audit_record r where %s and %s and %s order by r.id desc limit $10)', p.place, u.who, v_filter),
+    ' union all ')
+  into v_records
+  from unnest(v_places) p (place) cross join unnest(v_users) u (who);
   return query execute format(
     'select r.id, extract(epoch from r.recorded_at)::float8, r.account, r.access_key, r.claimed, r.user_arn, r.action, r.queue,
       r.client, r.door, r.request_id, r.outcome, r.parameters, coalesce(
         (select coalesce(k.name, p.name) from skipmq.access_key k left join skipmq.access_key p on p.key_id = k.parent
          where k.key_id = r.access_key),
         (select k.name from skipmq.revoked_key k where k.key_id = r.access_key))
-    from (%s) r order by r.id desc limit $10', array_to_string(v_records, ' union all '))
-  using p_account, v_before, v_from, p_queue, p_access_key, p_action, p_outcome, p_by, v_keys, p_limit;
+    from (%s) r order by r.id desc limit $10', v_records)
+  using p_account, v_before, v_from, p_queue, p_access_key, p_action, p_outcome, v_user, v_keys, p_limit, p_by;
 end $$;

@@ -5,7 +5,7 @@
 -- Raises: SQ010 when the task does not exist, has another source than p_source_arn or belongs to a deleted queue of the
 --   same name; SQ008 when it is not running.
 -- Relies on index: move_task_pkey.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in one partition.
 create function skipmq.cancel_move_task(p_task_id uuid, p_source_arn text default null) returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

@@ -4,7 +4,7 @@
 -- Locks, in order: those of send_messages or send_fifo_messages.
 -- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
 -- Relies on index: message_pkey, queue_id.
--- Routed: by sql/router/.
+-- Routed: to the partition of p_queue_id, where p_target must be.
 create function skipmq.copy_messages(
   p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint, p_sender text default null
 ) returns table (place bigint, outcome text)
@@ -15,10 +15,7 @@ declare
   v_fifo boolean;
   v_copy record;
 begin
-  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
-  end if;
+  v_fifo := skipmq.check_generation(p_queue_id);
   select array_agg(m.id) as ids, array_agg(m.new_id) as new_ids, array_agg(m.body) as bodies,
     array_agg(m.attributes) as attributes, array_agg(m.group_id) as groups, array_agg(m.trace_header) as traces
   into v_copy

@@ -6,7 +6,7 @@
 --   reserved for another partition.
 -- Relies on index: queue_pkey, generation_name, queue_place_pkey,
 --   relocation_account_region_name_key.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in one partition.
 create function skipmq.create_queue(
   p_name text,
   p_attributes jsonb default '{}',

@@ -5,7 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: pg_proc_proname_args_nsp_index.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in one partition.
 --
 -- Runs with the caller's rights, which it checks. A full disk is recognised by the advisory lock of a session in
 -- watch_disk, since a full disk takes no row. Any login can take that lock; it counts only where its role may call

@@ -18,10 +18,8 @@ declare
   v_held bigint[];
   v_tids tid[];
 begin
-  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
-  elsif v_fifo then
+  v_fifo := skipmq.check_generation(p_queue_id);
+  if v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   end if;
   select l.free, l.held, l.tids into v_free, v_held, v_tids from skipmq.lock_picked(p_queue_id, p_ids, p_message_ids, v_now) l;

@@ -15,7 +15,7 @@ begin
   perform pg_advisory_xact_lock(hashtext('skipmq.queue'), (p_queue_id & 1023)::integer);
   delete from skipmq.queue q where q.queue_id = p_queue_id returning q.history_mode into v_mode;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   update skipmq.generation g
   set retired_at = skipmq.clock(), retired_as = 'deleted', history_mode = v_mode

@@ -5,7 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none (ranges of ctid), generation_pkey, queue_pkey.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in one partition.
 --
 -- The history has no index by message id, which each delete would pay for. Its rows are nearly in the order of time, and a
 -- message is settled after it was sent: once a row is found, the search ends at the time of its send.

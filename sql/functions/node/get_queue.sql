@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey, relocation_account_region_name_key.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in one partition.
 create function skipmq.get_queue(p_name text, p_account text, p_region text)
 returns table (
   queue_id bigint, fifo boolean, attributes jsonb, tags jsonb,

@@ -19,7 +19,7 @@ begin
   select skipmq.clock() - make_interval(secs => q.message_retention_period) into v_horizon
   from skipmq.queue q where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   return query
   select g.kind, g.source, skipmq.queue_of_arn(g.source) is not null, g.messages, g.oldest, g.newest

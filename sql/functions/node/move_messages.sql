@@ -6,7 +6,7 @@
 -- Raises: SQ005 when one of the generations does not exist, SQ007 when the queues have different types.
 -- Relies on index: queue_id, and those of lock_picked and resend; for FIFO those of lock_groups, append_fifo and
 --   refresh_groups.
--- Routed: by sql/router/.
+-- Routed: to the partition of p_queue_id, where p_target must be.
 create function skipmq.move_messages(p_queue_id bigint, p_ids bigint[], p_message_ids uuid[], p_target bigint)
 returns table (place bigint, outcome text)
 language plpgsql volatile security definer

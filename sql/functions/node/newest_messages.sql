@@ -25,7 +25,7 @@ declare
 begin
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   v_since := greatest(p_since, v_now - make_interval(secs => v_queue.message_retention_period));
   if v_queue.fifo then

@@ -27,7 +27,7 @@ begin
   into v_delay, v_horizon
   from skipmq.queue q where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   return query
   select null::text, m.id, case

@@ -23,7 +23,7 @@ begin
   perform pg_advisory_xact_lock(hashtext('skipmq.queue'), (p_queue_id & 1023)::integer);
   select q.* into v_queue from skipmq.queue q where q.queue_id = p_queue_id for update;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   if v_queue.purged_at > v_now - p_cooldown then
     raise exception 'Only one PurgeQueue operation on % is allowed every % seconds.',

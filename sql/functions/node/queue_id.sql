@@ -1,6 +1,5 @@
 -- Does: returns the current generation of a queue, by name: the first argument of the message functions.
--- Called by: hold_queue, receive_message, delete_message, delete_received, change_message_visibility, return_message,
---   dead_letter_message; SQL users.
+-- Called by: granted_queue, hold_queue, stage_messages; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ001 when the queue does not exist; the hint names other places with a queue of that name, to members of the
 --   owner and of skipmq_node: others need not know where queues are.

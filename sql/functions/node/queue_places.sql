@@ -4,7 +4,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none; it reads all queues.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in all partitions.
 create function skipmq.queue_places(p_name text, p_account text default null, p_limit integer default 1000)
 returns table (account text, region text, queues bigint)
 language sql stable security definer

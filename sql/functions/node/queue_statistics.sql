@@ -31,7 +31,6 @@ language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 -- A generic plan, for any order and search, would read queue_minute once for each queue.
 set plan_cache_mode = force_custom_plan
-set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -25,8 +25,6 @@ returns table (
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan
--- Compiling the plan of thousands of queues would take seconds, and running it milliseconds.
-set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -21,10 +21,7 @@ declare
   v_chosen bigint[];
   v_released bigint[]; v_released_of bigint[]; -- Messages made visible, and their groups.
 begin
-  select q.fifo into v_fifo from skipmq.queue q where q.queue_id = p_queue_id;
-  if v_fifo is null then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
-  end if;
+  v_fifo := skipmq.check_generation(p_queue_id);
   if array_position(p_ids, null) is not null then
     v_ids := array(
       select coalesce(u.id, f.id)

@@ -15,8 +15,6 @@ begin
   if found then
     return true;
   end if;
-  if not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
-  end if;
+  perform skipmq.check_generation(p_queue_id);
   return false;
 end $$;

@@ -5,7 +5,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in all partitions.
 --
 -- Source: PostgreSQL manual, 20.6.2 synchronous_standby_names; 28.2.4 pg_stat_replication.
 create function skipmq.replication(

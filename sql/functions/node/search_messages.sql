@@ -21,9 +21,7 @@ declare
   v_start timestamptz := clock_timestamp();
   v_step record;
 begin
-  if not exists (select from skipmq.queue q where q.queue_id = p_queue_id) then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
-  end if;
+  perform skipmq.check_generation(p_queue_id);
   perform skipmq.check_filter(p_filter);
   ids := '{}';
   message_ids := '{}';

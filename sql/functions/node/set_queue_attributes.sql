@@ -5,7 +5,7 @@
 -- Raises: SQ005 when the generation does not exist, SQ006 for an unknown attribute, SQ008 when the dead-letter queue does
 --   not exist or does not allow it, 23514 when a value is out of range.
 -- Relies on index: queue_id, message_group_available.
--- Routed: by sql/router/.
+-- Routed: by sql/router/, in one partition.
 create function skipmq.set_queue_attributes(p_queue_id bigint, p_attributes jsonb) returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -81,7 +81,7 @@ begin
     modified_at = skipmq.clock()
   where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   if v_queue.fifo and p_attributes ? 'DelaySeconds' then
     -- The delay applies to waiting messages too: the next receive reads all groups again.

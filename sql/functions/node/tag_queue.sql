@@ -19,7 +19,7 @@ begin
   where q.queue_id = p_queue_id
   for no key update;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
   if (select count(*) from jsonb_object_keys(v_tags)) > v_limit then
     raise exception 'Too many tags added for queue %.', v_name using errcode = 'SQ008';

@@ -11,6 +11,6 @@ as $$
 begin
   update skipmq.queue q set tags = q.tags - p_keys where q.queue_id = p_queue_id;
   if not found then
-    raise exception 'queue generation % does not exist', p_queue_id using errcode = 'SQ005';
+    perform skipmq.check_generation(p_queue_id);
   end if;
 end $$;

@@ -47,15 +47,7 @@ async def list_access_keys(node: Node, call: Call[extensions.ListAccessKeys]) ->
     revoked = await access_keys.revoked(node.database, call.identity.account)
     return {
         "Keys": [_shown(key) for key in found],
-        "RevokedKeys": [
-            {
-                "AccessKeyId": key.id,
-                "Name": key.name,
-                "RevokedTimestamp": round(key.revoked_at),
-                "RevokedBy": key.revoked_by,
-            }
-            for key in revoked
-        ],
+        "RevokedKeys": [structs.replace(key, account=None) for key in revoked],
     }
 
 

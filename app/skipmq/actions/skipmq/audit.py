@@ -53,7 +53,6 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
             checks.between(given, 0, _LAST, name, "Must be in milliseconds since 1970.")
     before = int(after) if after else None
     records: list[AuditRecord] = []
-    counts: dict[int, tuple[int, float]] = {}
     is_more = True
     # Equal refusals are one record, so that a client that retries does not hide the others.
     for _ in range(READS):
@@ -72,48 +71,38 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
             until=None if until is None else until * 1000,
             deadline=call.deadline,
         )
-        taken = fold(records, counts, found, limit)
-        before = found[taken - 1].id if taken else before
+        taken = fold(records, found, limit)
+        before = int(found[taken - 1].id) if taken else before
         is_more = taken < len(found) or len(found) == _MAXIMUM_RESULTS
         if taken < len(found) or not is_more:
             break
-    result: dict[str, Any] = {"Records": [_shown(each, *counts[each.id]) for each in records]}
+    for each in records:
+        if each.parameters is not None:
+            each.parameters = msgspec.json.format(each.parameters, indent=-1)
+    result: dict[str, Any] = {"Records": records}
     if is_more:
         result["NextToken"] = paging.token(str(before))
     return result
 
 
-def fold(
-    records: list[AuditRecord],
-    counts: dict[int, tuple[int, float]],
-    found: Sequence[AuditRecord],
-    limit: int,
-) -> int:
+def fold(records: list[AuditRecord], found: Sequence[AuditRecord], limit: int) -> int:
     """Add records to those of a page, up to `limit`; return how many were taken.
 
-    A refusal is counted at the newest one that differs by its time and its request alone: `counts`
-    has the number of each record, and the time of its first.
+    A refusal is counted at the newest one that differs by its time and its request alone.
     """
-    newest = {_alike(each): each.id for each in records if each.outcome != "done"}
+    newest = {each.likeness: each for each in records if each.outcome != "done"}
     for taken, each in enumerate(found):
-        known = newest.get(_alike(each)) if each.outcome != "done" else None
+        known = newest.get(each.likeness)
         if known is not None:
-            counts[known] = (counts[known][0] + 1, each.recorded_at)
+            known.count += 1
+            known.first_at = each.recorded_at
             continue
         if len(records) == limit:
             return taken
         records.append(each)
-        counts[each.id] = (1, each.recorded_at)
         if each.outcome != "done":
-            newest[_alike(each)] = each.id
+            newest[each.likeness] = each
     return len(found)
-
-
-def _alike(record: AuditRecord) -> tuple[Any, ...]:
-    return (
-        *(record.account, record.access_key, record.claimed, record.user, record.action),
-        *(record.queue, record.client, record.door, record.outcome),
-    )
 
 
 def arn(queue: str | None, identity: Identity) -> str | None:
@@ -121,25 +110,3 @@ def arn(queue: str | None, identity: Identity) -> str | None:
     if queue is None or queue.startswith("arn:"):
         return queue
     return QueueName(identity.account, identity.region, queue).arn
-
-
-def _shown(record: AuditRecord, count: int, first: float) -> dict[str, Any]:
-    is_json = record.parameters is not None
-    return {
-        "Id": str(record.id),
-        "RecordedTimestamp": round(record.recorded_at * 1000),
-        "Account": record.account,
-        "FirstTimestamp": round(first * 1000),
-        "Count": count,
-        "AccessKeyId": record.access_key,
-        "KeyName": record.key_name,
-        "Claimed": record.claimed,
-        "User": record.user,
-        "Action": record.action,
-        "QueueArn": record.queue,
-        "ClientAddress": record.client,
-        "Door": record.door,
-        "RequestId": record.request_id,
-        "Outcome": record.outcome,
-        "Parameters": msgspec.json.encode(record.parameters).decode() if is_json else None,
-    }

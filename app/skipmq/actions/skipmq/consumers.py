@@ -3,7 +3,6 @@
 from typing import Any
 
 from skipmq.broker import refusals, workers
-from skipmq.broker.consumers import ConsumerRow
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import extensions
@@ -21,17 +20,11 @@ async def list_consumers(
         node.database, queue.name.account, queue.name.region, queue.name.name, call.deadline
     )
     rows = await node.consumers.queue(queue.id, call.deadline)
+    for row in rows:
+        row.user = user_of(node, row.access_key_id, call.identity.region)
     return {
-        "Consumers": [
-            _shown(
-                row,
-                None
-                if row.application is not None
-                else user_of(node, row.caller, call.identity.region),
-            )
-            for row in rows
-        ],
-        "WaitingReceivers": sum(row.waiting for row in rows),
+        "Consumers": rows,
+        "WaitingReceivers": sum(row.waiting_receivers for row in rows),
         "Refused": [
             {
                 "Caller": each.caller,
@@ -44,32 +37,12 @@ async def list_consumers(
     }
 
 
-def user_of(node: Node, key_id: str, region: str) -> str | None:
+def user_of(node: Node, key_id: str | None, region: str) -> str | None:
     """Return the ARN of the user of an access key, if this node knows the key."""
     if node.keys is None or not key_id:
         return None
     identity = node.keys.identity(key_id, region)
     return None if identity is None else identity.user
-
-
-def _shown(row: ConsumerRow, user: str | None) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "Interface": "HTTP" if row.application is None else "SQL",
-        "ClientAddress": row.address,
-        "Processes": row.processes.split(","),
-        "SinceSeconds": int(row.since),
-        "WaitingReceivers": row.waiting,
-    }
-    if row.application is None:
-        # An unsigned request has no key.
-        shown |= {"AccessKeyId": row.caller} if row.caller else {}
-        shown |= {"User": user} if user else {}
-        shown |= {"Receives": row.receives, "Received": row.received, "Deleted": row.deleted}
-    else:
-        shown |= {"Role": row.caller, "Application": row.application}
-    if row.last_receive is not None:
-        shown["LastReceiveSeconds"] = int(row.last_receive)
-    return shown
 
 
 async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, Any]:

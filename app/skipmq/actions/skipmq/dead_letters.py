@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from skipmq.actions import access, checks
 from skipmq.broker import dead_letters
@@ -32,7 +32,7 @@ async def list_dead_letter_queues(
         node.database, account, region, search, call.deadline
     )
     return {
-        "DeadLetterQueues": [shown for row in rows if (shown := _shown(node, call, row))],
+        "DeadLetterQueues": [shown for row in rows if (shown := _shown(node, call, row)).sources],
         "Matches": len(rows) + others.queues,
         "Redelivering": [
             structs.replace(each, policy="")
@@ -42,37 +42,21 @@ async def list_dead_letter_queues(
     }
 
 
-def _shown(node: Node, call: Call, row: DeadLetterQueue) -> dict[str, Any] | None:
+def _shown(node: Node, call: Call, row: DeadLetterQueue) -> DeadLetterQueue:
+    """Return what the caller may see of a queue."""
     sources = [
-        {
-            "QueueName": each["name"],
-            "MaxReceiveCount": each["most"],
-            "Messages": each["messages"] or 0,
-            "DeadLettered": each["moved"],
-        }
-        for each in row.sources or []
-        if _may_read(node, call, each["name"], each["policy"])
+        structs.replace(each, messages=each.messages or 0, policy=None)
+        for each in row.sources
+        if _may_read(node, call, each.name, each.policy)
     ]
-    if not sources:
-        return None
     assert row.name is not None
-    shown: dict[str, Any] = {
-        "QueueName": row.name,
-        "Exists": row.id is not None,
-        "SourceCount": row.source_count,
-        "Sources": sources,
-    }
-    if row.id is None or not _may_read(node, call, row.name, row.policy or ""):
+    shown = structs.replace(row, sources=sources, policy=None)
+    if row.exists and _may_read(node, call, row.name, row.policy):
         return shown
-    return shown | {
-        "FifoQueue": row.fifo,
-        "DeadLetterQueue": row.next_name,
-        "Messages": row.messages,
-        "OldestSeconds": None if row.oldest is None else int(row.oldest),
-        "Arrived": row.arrived,
-    }
+    numbers = dict.fromkeys(("fifo", "next_name", "messages", "oldest", "arrived"), UNSET)
+    return structs.replace(shown, **numbers)
 
 
-def _may_read(node: Node, call: Call, queue: str, policy: str) -> bool:
+def _may_read(node: Node, call: Call, queue: str, policy: str | None) -> bool:
     name = QueueName(call.identity.account, call.identity.region, queue)
-    return access.allows(node, call, "GetQueueAttributes", name, policy)
+    return access.allows(node, call, "GetQueueAttributes", name, policy or "")

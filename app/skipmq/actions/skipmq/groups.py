@@ -3,18 +3,17 @@
 import re
 from typing import Any
 
+from msgspec import structs
+
 from skipmq.actions import checks, paging
 from skipmq.actions.skipmq.consumers import user_of
 from skipmq.broker import groups
-from skipmq.broker.inspection import Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
 
 _PAGE = 50
-# Beyond that the messages that wait in a group are not counted.
-COUNTED = 1_000
 _MESSAGE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}/-?[0-9]{1,19}")
 
@@ -34,39 +33,27 @@ async def list_message_groups(
     rows = await groups.listed(
         node.database, queue, limit + 1, after, parameters.MessageGroupId, call.deadline
     )
-    result: dict[str, Any] = {"Groups": [_shown(node, call, row) for row in rows[:limit]]}
+    result: dict[str, Any] = {
+        "Groups": [
+            structs.replace(row, place="", receiver=None, **_receiver(node, call, row.receiver))
+            for row in rows[:limit]
+        ]
+    }
     if len(rows) > limit:
         result["NextToken"] = paging.token(rows[limit - 1].place)
     return result
 
 
-def _shown(node: Node, call: Call[Any], row: groups.GroupRow) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "MessageGroupId": row.group_id,
-        "State": row.state,
-        "MessageReference": str(Reference(row.id, row.message_id)),
-        "MessageId": row.message_id,
-        "SentTimestamp": row.sent_at // 1000,
-        "ApproximateReceiveCount": row.receives,
-        "MessagesInFlight": row.in_flight,
-        "MessagesBehind": row.behind,
-        "IsWholeCount": row.in_flight + row.behind < COUNTED,
-    }
-    times = {"ReceivedTimestamp": row.received_at, "VisibleTimestamp": row.until}
-    shown |= {name: at // 1000 for name, at in times.items() if at is not None}
-    if row.held is not None:
-        shown["InFlightSeconds"] = int(row.held)
-    if row.receiver is not None:
-        interface, caller, address = row.receiver.split("/", 2)
-        if interface == "sql":
-            address, _, application = address.partition("/")
-            shown |= {"Role": caller, "Application": application}
-        else:
-            user = user_of(node, caller, call.identity.region)
-            shown |= {"AccessKeyId": caller} if caller else {}
-            shown |= {"User": user} if user else {}
-        shown["ClientAddress"] = address
-    return shown
+def _receiver(node: Node, call: Call, text: str | None) -> dict[str, str | None]:
+    """Return what is known of who received the first message of a group last."""
+    if text is None:
+        return {}
+    interface, caller, address = text.split("/", 2)
+    if interface == "sql":
+        address, _, application = address.partition("/")
+        return {"role": caller, "application": application, "client_address": address}
+    user = user_of(node, caller, call.identity.region)
+    return {"access_key_id": caller or None, "user": user, "client_address": address}
 
 
 async def release_messages(

@@ -18,6 +18,15 @@ from skipmq.protocol.call import Call
 # Characters of each text of a filter, and the shown messages of an answer.
 _TEXT, _SHOWN = 256, 50
 _LATEST = 253_402_300_799_000
+# The further members of a filter, by their names in the database; and those that are times.
+FURTHER = {
+    "path": "BodyPath",
+    "receives": "MinimumReceiveCount",
+    "failure": "FailureKind",
+    "sent_before": "SentBefore",
+    "until": "VisibleBefore",
+}
+TIMES = {"sent_before", "until"}
 # The place where a search continues: a time in microseconds, and a number.
 _PLACE = re.compile("[0-9]{1,18}/[0-9]{1,18}")
 
@@ -53,10 +62,8 @@ async def search_messages(
     return result
 
 
-def message_filter(
-    parameters: extensions.FilterParameters, visible_before: int | None = None
-) -> MessageFilter:
-    """Check the members of a filter, and return it; `visible_before` is in milliseconds."""
+def message_filter(parameters: extensions.FilterParameters) -> MessageFilter:
+    """Check the members of a filter, and return it."""
     texts = (parameters.BodyContains, parameters.AttributeName, parameters.AttributeValue)
     for text in (*texts, parameters.BodyPath, parameters.FailureKind or None):
         if text is not None and (not text or "\0" in text or len(text) > _TEXT):
@@ -67,23 +74,10 @@ def message_filter(
         raise errors.InvalidParameterValueException(
             "A filter by attribute value requires an attribute name."
         )
-    for time in (parameters.SentBefore, visible_before):
-        if time is not None and not 0 <= time <= _LATEST:
-            raise errors.InvalidParameterValueException("A time must be in milliseconds.")
-    members = {
-        "path": parameters.BodyPath,
-        "receives": parameters.MinimumReceiveCount,
-        "failure": parameters.FailureKind,
-        "sent_before": _time(parameters.SentBefore),
-        "until": _time(visible_before),
-    }
+    members = {name: getattr(parameters, member, None) for name, member in FURTHER.items()}
     given = {name: value for name, value in members.items() if value is not None}
+    for name in TIMES & given.keys():
+        if not 0 <= given[name] <= _LATEST:
+            raise errors.InvalidParameterValueException("A time must be in milliseconds.")
+        given[name] = datetime.fromtimestamp(given[name] / 1_000, UTC).isoformat()
     return MessageFilter(*texts, msgspec.json.encode(given).decode() if given else None)
-
-
-def _time(milliseconds: int | None) -> str | None:
-    """Return a time as PostgreSQL reads it."""
-    if milliseconds is None:
-        return None
-    moment = datetime.fromtimestamp(milliseconds / 1_000, UTC)
-    return moment.isoformat()

@@ -22,9 +22,7 @@ async def list_sessions(node: Node, call: Call[extensions.ListSessions]) -> dict
     """
     if not may_list(node, call.identity):
         raise _denied(node, "may list its sessions.")
-    pool = await _pool(node, call)
-    rows = await sessions.listed(pool, call.deadline)
-    return {"Sessions": [_shown(each) for each in rows]}
+    return {"Sessions": await sessions.listed(await _pool(node, call), call.deadline)}
 
 
 async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str, Any]:
@@ -83,28 +81,3 @@ async def _pool(node: Node, call: Call[Any]) -> Pool:
     last = len(pools) - 1
     checks.between(number, 0, last, "Partition", f"Must be between 0 and {last}.")
     return pools[number]
-
-
-def _shown(row: sessions.SessionRow) -> dict[str, Any]:
-    shown = {
-        "ProcessId": row.pid,
-        "StartedMicroseconds": row.began,
-        "Program": row.program,
-        "Role": row.role,
-        "Database": row.database,
-        "ClientAddress": row.address,
-        "State": row.state,
-        "Seconds": _whole(row.seconds),
-        "StateSeconds": _whole(row.state_seconds),
-        "TransactionSeconds": _whole(row.transaction_seconds),
-        "WaitsFor": row.waits_for,
-    }
-    return {name: value for name, value in shown.items() if value is not None} | {
-        "HoldsSnapshot": bool(row.holds_snapshot),
-        "BlockedBy": [int(each) for each in row.blocked_by.split(",") if each],
-        "MayEnd": row.may_end,
-    }
-
-
-def _whole(seconds: float | None) -> int | None:
-    return None if seconds is None else int(seconds)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from skipmq.actions import access
-from skipmq.actions.action import Action, on_queue
+from skipmq.actions.action import Action, on_account, on_queue
 from skipmq.actions.skipmq import (
     access_keys,
     audit,
@@ -33,40 +33,24 @@ EXTENSIONS: Mapping[str, Action] = {
     "DeletePickedMessages": on_queue(
         inspection.delete_picked_messages, "ReceiveMessage", "DeleteMessage", is_change=True
     ),
-    "DescribeDatabase": Action(
-        run=database.describe_database, needs=access.account_needs("DescribeDatabase"), is_read=True
-    ),
-    "EndSession": Action(
-        run=sessions.end_session, needs=access.account_needs("EndSession"), is_change=True
-    ),
+    "DescribeDatabase": on_account(database.describe_database, "DescribeDatabase", is_read=True),
+    "EndSession": on_account(sessions.end_session, "EndSession", is_change=True),
     "FailMessage": on_queue(failures.fail_message, "ChangeMessageVisibility"),
-    "GetAccessKeyRights": Action(
-        run=access_keys.get_access_key_rights,
-        needs=access.account_needs("ListAccessKeys"),
-        is_read=True,
+    "GetAccessKeyRights": on_account(
+        access_keys.get_access_key_rights, "ListAccessKeys", is_read=True
     ),
     "GetMessageTimeline": on_queue(
         timeline.get_message_timeline, "PeekMessages", is_read=True, seconds=5.0
     ),
-    "GetOverview": Action(
-        run=troubles.get_overview, needs=access.account_needs("ListQueues"), is_read=True
-    ),
+    "GetOverview": on_account(troubles.get_overview, "ListQueues", is_read=True),
     "GetQueueActivity": on_queue(
         watching.get_queue_activity, "GetQueueAttributes", is_read=True, seconds=2.0
     ),
-    "ListAccessKeys": Action(
-        run=access_keys.list_access_keys,
-        needs=access.account_needs("ListAccessKeys"),
-        is_read=True,
-    ),
-    "ListAuditRecords": Action(
-        run=audit.list_audit_records, needs=access.account_needs("ListAuditRecords"), is_read=True
-    ),
+    "ListAccessKeys": on_account(access_keys.list_access_keys, "ListAccessKeys", is_read=True),
+    "ListAuditRecords": on_account(audit.list_audit_records, "ListAuditRecords", is_read=True),
     "ListConsumers": on_queue(consumers.list_consumers, "PeekMessages", is_read=True, seconds=5.0),
-    "ListDeadLetterQueues": Action(
-        run=dead_letters.list_dead_letter_queues,
-        needs=access.account_needs("ListQueues"),
-        is_read=True,
+    "ListDeadLetterQueues": on_account(
+        dead_letters.list_dead_letter_queues, "ListQueues", is_read=True
     ),
     "ListMessageFailures": on_queue(
         failures.list_message_failures, "PeekMessages", is_read=True, seconds=2.0
@@ -75,24 +59,12 @@ EXTENSIONS: Mapping[str, Action] = {
         groups.list_message_groups, "PeekMessages", is_read=True, seconds=5.0
     ),
     "ListMessageTasks": on_queue(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
-    "ListNodes": Action(
-        run=consumers.list_nodes,
-        needs=access.account_needs("DescribeDatabase"),
-        is_read=True,
-        seconds=5.0,
+    "ListNodes": on_account(consumers.list_nodes, "DescribeDatabase", is_read=True, seconds=5.0),
+    "ListQueueStatistics": on_account(overview.list_queue_statistics, "ListQueues", is_read=True),
+    "ListSessions": on_account(
+        sessions.list_sessions, "DescribeDatabase", is_read=True, seconds=5.0
     ),
-    "ListQueueStatistics": Action(
-        run=overview.list_queue_statistics, needs=access.account_needs("ListQueues"), is_read=True
-    ),
-    "ListSessions": Action(
-        run=sessions.list_sessions,
-        needs=access.account_needs("DescribeDatabase"),
-        is_read=True,
-        seconds=5.0,
-    ),
-    "ListTasks": Action(
-        run=tasks.list_tasks, needs=access.account_needs("ListMessageMoveTasks"), is_read=True
-    ),
+    "ListTasks": on_account(tasks.list_tasks, "ListMessageMoveTasks", is_read=True),
     "MoveMessages": on_queue(
         inspection.move_messages,
         "ReceiveMessage",

@@ -24,16 +24,8 @@ from skipmq.protocol.identity import QueueName
 
 KINDS = ("move", "copy", "delete")
 # Tasks in an answer, and the records of starts that are searched for who started them.
-_TASKS, _MAXIMUM_TASKS, _RECORDS, _START_SECONDS = 50, 100, 100, 5.0
+_TASKS, _MAXIMUM_TASKS, _RECORDS, _START_MILLISECONDS = 50, 100, 100, 5_000
 _STARTS = ("StartMessageMoveTask", "StartMessageTask")
-# The further members of a filter, by their names in the database.
-_FURTHER = {
-    "path": "BodyPath",
-    "receives": "MinimumReceiveCount",
-    "failure": "FailureKind",
-    "sent_before": "SentBefore",
-    "until": "VisibleBefore",
-}
 
 
 async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]) -> dict[str, Any]:
@@ -43,7 +35,7 @@ async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]
     if kind not in KINDS:
         raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(KINDS)}.")
     checks.moves_per_second(rate)
-    matching = search.message_filter(parameters, parameters.VisibleBefore)
+    matching = search.message_filter(parameters)
     source = checks.queue_name(parameters.QueueUrl, identity).arn
     source = await regions.own_arn(node, call, source)
     target = parameters.DestinationQueueUrl
@@ -107,8 +99,8 @@ def _account_task(task: MoveTask, source: str, starts: Sequence[AuditRecord]) ->
     shown = _shown(task, source, may_peek=False)
     for each in starts:
         # The record has the time of the request, which waits before the task exists.
-        delay = task.started_at / 1000 - each.recorded_at
-        if each.queue == source and abs(delay) < _START_SECONDS:
+        delay = task.started_at - each.recorded_at
+        if each.queue == source and abs(delay) < _START_MILLISECONDS:
             user = (each.user or "").rpartition(":user/")[2]
             return shown | {"StartedBy": user or each.access_key or each.account}
     return shown
@@ -126,8 +118,8 @@ def _shown(task: MoveTask, source: str, *, may_peek: bool) -> dict[str, Any]:
         name: text for name, text in zip(names, texts, strict=True) if text is not None
     }
     for name, value in (task.further or {}).items():
-        is_time = name in ("sent_before", "until")
-        filters[_FURTHER[name]] = (
+        is_time = name in search.TIMES
+        filters[search.FURTHER[name]] = (
             int(datetime.fromisoformat(value).timestamp() * 1_000) if is_time else value
         )
     return shown | (filters if may_peek else {})

@@ -1,15 +1,12 @@
 """Beyond SQS: the activity of one queue by the minute, and its newest messages."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from skipmq.actions import checks
 from skipmq.actions.skipmq import overview
 from skipmq.broker import inspection, statistics
-from skipmq.broker.inspection import NewMessage, Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
-from skipmq.broker.statistics import TimeInQueue
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
 
@@ -58,7 +55,7 @@ async def get_queue_activity(
     }
     if mode != "off" and call.parameters.Times is not False:
         try:
-            *steps, every = await statistics.time_in_queue(
+            steps, every, is_sample = await statistics.time_in_queue(
                 node.database, queue.id, minutes, step, deadline
             )
         except errors.SqsError as error:
@@ -66,9 +63,7 @@ async def get_queue_activity(
                 raise
             # Return the minutes at least: they are needed most when the disk is slow.
             return result | {"Unread": error.message}
-        result["Sampled"] = every.is_sample
-        result["TimeInQueue"] = _shown_time(every)
-        result["Steps"] = [_shown_time(each) for each in steps]
+        result |= {"Sampled": is_sample, "TimeInQueue": every, "Steps": steps}
     return result
 
 
@@ -88,28 +83,4 @@ async def peek_newest_messages(
     # Read the clock first: messages that arrive in between are returned twice and not missed.
     clock = await node.database.clock(call.deadline)
     found = await inspection.newest(node.database, queue, since, limit, _CHARACTERS, call.deadline)
-    return {"Clock": int(clock * _MICROSECONDS), "Messages": _shown_messages(found)}
-
-
-def _shown_messages(messages: Sequence[NewMessage]) -> list[dict[str, Any]]:
-    return [
-        {
-            "MessageReference": str(Reference(each.id, each.message_id)),
-            "MessageId": each.message_id,
-            "State": each.state,
-            "CameAt": each.came_at,
-            "Characters": each.characters,
-            "Body": each.body,
-        }
-        | ({} if each.group_id is None else {"MessageGroupId": each.group_id})
-        for each in messages
-    ]
-
-
-def _shown_time(time: TimeInQueue) -> dict[str, Any]:
-    start = {} if time.at is None else {"Start": time.at}
-    shown: dict[str, Any] = {**start, "Settled": time.settled, "Deleted": time.deleted}
-    for name, values in (("Receive", time.send_to_receive), ("Delete", time.send_to_delete)):
-        if values[0] is not None:
-            shown[f"SendTo{name}"] = dict(zip(("P50", "P95", "P99"), values, strict=True))
-    return shown
+    return {"Clock": int(clock * _MICROSECONDS), "Messages": found}

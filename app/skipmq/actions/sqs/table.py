@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from skipmq.actions import access
-from skipmq.actions.action import Action, on_queue
+from skipmq.actions.action import Action, on_account, on_queue
 from skipmq.actions.sqs import (
     attributes,
     batches,
@@ -43,9 +43,7 @@ ACTIONS: Mapping[str, Action] = {
     "ListMessageMoveTasks": Action(
         run=moves.list_message_move_tasks, needs=access.move_list_needs, is_read=True
     ),
-    "ListQueues": Action(
-        run=queues.list_queues, needs=access.account_needs("ListQueues"), is_read=True
-    ),
+    "ListQueues": on_account(queues.list_queues, "ListQueues", is_read=True),
     "ListQueueTags": on_queue(tags.list_queue_tags, "ListQueueTags", is_fresh=True, is_read=True),
     "PurgeQueue": on_queue(queues.purge_queue, "PurgeQueue", is_change=True),
     "ReceiveMessage": on_queue(receive.receive_message, "ReceiveMessage"),

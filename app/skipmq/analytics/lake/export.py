@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from skipmq.analytics import jdbc, partitions, queue_settings
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import stored_rows, verify, windows
+from skipmq.analytics.lake import stored_rows, windows
 from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.lake.watch import watched
@@ -185,7 +185,7 @@ class _Export:
                 }
                 dropped = {day for day, each in recorded.items() if each.dropped}
                 self._past[partition], self._recorded[partition] = past - dropped, recorded
-        self._damage |= verify.damage(
+        self._damage |= stored_rows.damage(
             self._lake.table,
             [file for file in self._lake.files if file.day in self._past.get(file.partition, ())],
         )

@@ -1,8 +1,9 @@
 """Erasure of messages in queues, the history, the lake and the tables of a pipeline.
 
 The condition is SQL over the columns of the history, for both PostgreSQL and Spark; live messages
-have no `settled_at`, `outcome`, `node` and `xid`. Live messages are erased first: those that are
-settled in the meantime are then found in the history.
+have no `settled_at`, `outcome`, `node` and `xid`, and staged ones, which Spark's sink will send, no
+`id` and `sender` either. These are erased first, then live ones: those that are sent or settled in
+the meantime are then found in the next place.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ CHUNK = 500
 class MessageCount:
     """Matching messages of a queue and day of settlement, in a place.
 
-    That is `live`, `history`, `lake` or `tables`.
+    That is `staged`, `live`, `history`, `lake` or `tables`.
     """
 
     place: str
@@ -41,6 +42,8 @@ def find(
     """
     found = []
     for session in sessions:
+        staged = erasure.count_staged(session, condition)
+        found += [MessageCount("staged", queue, None, number) for queue, number in staged]
         live = erasure.count_live(session, condition)
         found += [MessageCount("live", queue, None, number) for queue, number in live]
     for session in sessions:
@@ -83,6 +86,9 @@ def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:
     # An unfinished replay stages the remaining messages again.
     if unsent := erasure.erase_unsent_replays(session):
         yield "replay", unsent
+    # Before live ones: they may be sent meanwhile.
+    if staged := erasure.erase_staged(session, condition):
+        yield "staged", staged
     for queue_id, ids, message_ids in erasure.live(session, condition):
         for start in range(0, len(ids), CHUNK):
             chunk = slice(start, start + CHUNK)
@@ -90,6 +96,7 @@ def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:
             yield "live", len(ids[chunk])
     for day in erasure.days(session, condition):
         yield "history", erasure.erase_day(session, condition, day)
+    erasure.erase_filters(session)
 
 
 def vacuum(sessions: Sequence[Session], days: Sequence[str]) -> None:
@@ -99,7 +106,7 @@ def vacuum(sessions: Sequence[Session], days: Sequence[str]) -> None:
     """
     partitions = [f"history_{day.replace('-', '')}" for day in days]
     for session in sessions:
-        erasure.vacuum(session, ["message", "replay_message", "history_default", *partitions])
+        erasure.vacuum(session, [*erasure.TABLES, "history_default", *partitions])
 
 
 def report(

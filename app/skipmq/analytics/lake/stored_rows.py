@@ -1,6 +1,9 @@
-"""The rows of a lake's files, read back and compared with what was committed."""
+"""The files of a lake, read back and compared with what was committed.
 
-from collections.abc import Collection
+That a store cannot be reached is no damage: its errors are not caught.
+"""
+
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import duckdb
@@ -12,13 +15,60 @@ from skipmq.analytics.delta import Table
 from skipmq.analytics.lake import digest
 from skipmq.analytics.lake.table_files import File, QueueDay
 
+# Files checked in parallel: an object store takes some 50 ms for each.
+_CHECKED = 16
 # Queues and days read in parallel, each with one thread of DuckDB's.
 _THREADS = 4
+# What is read of the end of a file first. Most footers are smaller.
+_TAIL = 64 << 10
+# The length of a footer and the magic number, after it.
+_END = 8
+# What the contents of a file raise: pyarrow also raises OSError, and ValueError for texts.
+_DAMAGED = (pa.ArrowException, duckdb.Error, OSError, ValueError)
 # Columns that a file lacks, because it is older than they are, are null.
 _TOTAL = (
     f"select count(*), {digest.DUCKDB} from"
     " (from nothing union all by name select *, $queue as queue from stored)"
 )
+
+
+def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
+    """Return the problems of damaged files, by queue and day.
+
+    Checks the sizes of files, and the row counts in their footers.
+    """
+    file_system = delta.files(table.url)
+
+    def problem(file: File) -> str:
+        info = file_system.get_file_info(file.path)
+        if info.type == fs.FileType.NotFound:
+            return "is missing"
+        if info.size != file.size:
+            return f"has {info.size} bytes of {file.size}"
+        footer = _footer(file, file_system)
+        try:
+            rows = parquet.read_metadata(pa.BufferReader(footer)).num_rows
+        except _DAMAGED as error:
+            return f"has a damaged footer: {_first_line(error)}"
+        return "" if rows == file.rows else f"has {rows} rows of {file.rows}"
+
+    with ThreadPoolExecutor(_CHECKED) as threads:
+        problems = list(zip(files, threads.map(problem, files), strict=True))
+    found: dict[QueueDay, list[str]] = {}
+    for file, text in problems:
+        if text:
+            found.setdefault(file.queue_day, []).append(f"{table.url}/{file.path} {text}")
+    return found
+
+
+def _footer(file: File, file_system: fs.FileSystem) -> pa.Buffer:
+    """Read the end of a file, with its footer."""
+    with file_system.open_input_file(file.path) as stream:
+        tail = stream.read_at(min(_TAIL, file.size), max(0, file.size - _TAIL))
+        length = int.from_bytes(tail[-_END:-4], "little") + _END
+        if len(tail) < length <= file.size:
+            tail = stream.read_at(length, file.size - length)
+    return pa.py_buffer(tail)
 
 
 def altered(table: Table, queue_days: Collection[QueueDay]) -> dict[QueueDay, str]:
@@ -37,7 +87,7 @@ def altered(table: Table, queue_days: Collection[QueueDay]) -> dict[QueueDay, st
         for file in files[queue_day]:
             try:
                 rows, part = _read(file, file_system)
-            except (pa.ArrowException, duckdb.Error, OSError) as error:
+            except _DAMAGED as error:
                 return f"{table.url}/{file.path} cannot be read: {_first_line(error)}"
             if rows != file.rows:
                 return f"{table.url}/{file.path} has {rows} rows of {file.rows}"
@@ -72,4 +122,5 @@ def _read(file: File, file_system: fs.FileSystem) -> tuple[int, int]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    # Where DuckDB reads by pyarrow, a traceback follows.
+    return str(error).strip().partition("\n")[0].partition(". Detail: ")[0]

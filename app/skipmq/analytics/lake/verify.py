@@ -1,27 +1,30 @@
 """Verification of a lake against its files and its database, and repair from the database."""
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from datetime import date
+from enum import StrEnum
 
-import pyarrow as pa
-from pyarrow import fs, parquet
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import delta, frames
+from skipmq.analytics import frames
 from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import digest, stored_rows
-from skipmq.analytics.lake.table_files import File, QueueDay
+from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
 
-# Files checked in parallel: an object store takes some 50 ms for each.
-_THREADS = 16
 
-Counts: TypeAlias = Mapping[QueueDay, int]
+class Asked(StrEnum):
+    """What a database has of a queue and day of a lake."""
+
+    NOT_ASKED = "not asked"
+    DROPPED = "dropped"
+    EQUAL = "equal"
+    FEWER = "fewer"
+    MORE = "more"
 
 
 @dataclass(slots=True)
@@ -29,18 +32,19 @@ class Discrepancy:
     """The problems of the files of a queue and day in a partition.
 
     `rows` is the number of rows that were exported, `database_rows` that of the database, None if
-    it no longer has the day.
+    it was not asked, or has dropped the day.
     """
 
     queue_day: QueueDay
     rows: int
-    database_rows: int | None
+    asked: Asked
+    database_rows: int | None = None
     problems: list[str] = field(default_factory=list)
 
     @property
     def can_be_repaired(self) -> bool:
         """Whether the database still has all rows that were exported."""
-        return self.database_rows is not None and self.database_rows >= self.rows
+        return self.asked in {Asked.EQUAL, Asked.MORE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +65,21 @@ def check(table: Table, source: Source | None, *, deep: bool = False) -> Verific
     exported: dict[QueueDay, int] = {}
     for file in files:
         exported[file.queue_day] = exported.get(file.queue_day, 0) + file.rows
-    counts = _counts(table, source) if source else None
-    found: dict[QueueDay, Discrepancy] = {}
-
-    def problems(key: QueueDay) -> list[str]:
-        database_rows = None if counts is None else counts.get(key)
-        discrepancy = Discrepancy(key, exported.get(key, 0), database_rows)
-        return found.setdefault(key, discrepancy).problems
-
-    damaged = damage(table, files)
+    held = _held(table, source) if source else None
+    keys = exported.keys() | (held.counts.keys() if held else set())
+    found = {key: _compared(key, exported.get(key, 0), held) for key in sorted(keys)}
+    damaged = stored_rows.damage(table, files)
     for queue_day, texts in damaged.items():
-        problems(queue_day).extend(texts)
+        found[queue_day].problems += texts
     if deep:
         for queue_day, text in stored_rows.altered(table, exported.keys() - damaged).items():
-            problems(queue_day).append(text)
-    for key, rows in (counts or {}).items():
-        if exported.get(key, 0) != rows:
-            problems(key).append(f"the lake has {exported.get(key, 0)} rows, the database {rows}")
-    rows = sum(exported.values())
-    return Verification(len(files), rows, [found[key] for key in sorted(found)])
+            found[queue_day].problems.append(text)
+    for each in found.values():
+        if each.asked in {Asked.FEWER, Asked.MORE}:
+            numbers = f"the lake has {each.rows} rows, the database {each.database_rows}"
+            each.problems.append(numbers)
+    wrong = [each for each in found.values() if each.problems]
+    return Verification(len(files), sum(exported.values()), wrong)
 
 
 def repair(spark: SparkSession, path: str, source: Source, found: Sequence[Discrepancy]) -> None:
@@ -109,44 +109,36 @@ def _databases(table: Table, source: Source) -> Mapping[int, Source]:
         return {table.partition_of(history.server(session).database): source}
 
 
-def _counts(table: Table, source: Source) -> Counts:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The rows that databases have, up to what was exported: by queue and day, and their days.
+
+    A day is of a partition. One without rows and without a place for them was dropped.
+    """
+
+    counts: Mapping[QueueDay, int]
+    days: Collection[tuple[date, int]]
+
+
+def _compared(key: QueueDay, rows: int, held: _Held | None) -> Discrepancy:
+    """Compare the rows of a lake with those of the databases."""
+    if held is None:
+        return Discrepancy(key, rows, Asked.NOT_ASKED)
+    if (key.day, key.partition) not in held.days:
+        return Discrepancy(key, rows, Asked.DROPPED)
+    there = held.counts.get(key, 0)
+    asked = Asked.EQUAL if there == rows else Asked.FEWER if there < rows else Asked.MORE
+    return Discrepancy(key, rows, asked, there)
+
+
+def _held(table: Table, source: Source) -> _Held:
     counts: dict[QueueDay, int] = {}
+    days: set[tuple[date, int]] = set()
     for partition, database in _databases(table, source).items():
         with database.connect() as session:
-            days = history.days(session)
+            days |= {(day, partition) for day in history.days(session)}
             rows = history.count_by_queue_and_day(session, table.position(partition))
-        # Rows of days without a partition are in the default partition, which is not verified.
-        counts |= {
-            QueueDay(day, queue, partition): number
-            for (day, queue), number in rows.items()
-            if day in days
-        }
-    return counts
-
-
-def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
-    """Return the problems of damaged files, by queue and day.
-
-    Checks the sizes of files, and the row counts in their footers.
-    """
-    file_system = delta.files(table.url)
-
-    def problem(file: File) -> str:
-        info = file_system.get_file_info(file.path)
-        if info.type == fs.FileType.NotFound:
-            return "is missing"
-        if info.size != file.size:
-            return f"has {info.size} bytes of {file.size}"
-        try:
-            rows = parquet.read_metadata(file.path, filesystem=file_system).num_rows
-        except pa.ArrowInvalid:
-            rows = 0
-        return "" if rows == file.rows else f"has {rows} rows of {file.rows}"
-
-    with ThreadPoolExecutor(_THREADS) as threads:
-        problems = list(zip(files, threads.map(problem, files), strict=True))
-    found: dict[QueueDay, list[str]] = {}
-    for file, text in problems:
-        if text:
-            found.setdefault(file.queue_day, []).append(f"{table.url}/{file.path} {text}")
-    return found
+        # Rows of days without a partition are in the default partition.
+        days |= {(day, partition) for day, _ in rows}
+        counts |= {QueueDay(day, queue, partition): n for (day, queue), n in rows.items()}
+    return _Held(counts, days)

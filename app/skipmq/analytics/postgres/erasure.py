@@ -20,7 +20,22 @@ _LIVE = (
     " m.sender, m.trace_header, null::text as node, m.attributes, m.body"
     " from skipmq_views.message m where m.queue_id <> 0)"
 )
+# Staged messages with the columns of the history.
+_STAGED = (
+    "(select null::timestamptz as settled_at, s.staged_at as sent_at,"
+    " null::timestamptz as first_received_at, null::bigint as xid, null::bigint as id,"
+    " null::bigint as queue_id, split_part(s.target, '/', 1) as account,"
+    " split_part(s.target, '/', 2) as region, split_part(s.target, '/', 3) as queue,"
+    " s.target like '%.fifo' as fifo, 0 as receive_count, octet_length(s.body) as body_bytes,"
+    " coalesce(octet_length(s.attributes), 0) as attribute_bytes, s.message_id,"
+    " null::text as outcome, s.group_id, s.deduplication_id, null::text as sender, s.trace_header,"
+    " null::text as node, s.attributes, s.body, s.ctid as row"
+    " from skipmq.staged_message s)"
+)
 _HISTORY = "skipmq_views.history"
+# The tables that have bodies, attributes or groups of messages, or filters of them. A partition of
+# the history has those of the history.
+TABLES = ("history", "message", "move_task", "noisy_tenant", "replay_message", "staged_message")
 _DAY = "to_char(settled_at at time zone 'UTC', 'YYYY-MM-DD')"
 
 
@@ -32,6 +47,14 @@ def count_live(session: Session, condition: str) -> list[tuple[str, int]]:
     """Return the number of live messages by queue."""
     return _rows(
         session, f"select queue, count(*) from {_LIVE} h {_where(condition)} group by 1 order by 1"
+    )
+
+
+def count_staged(session: Session, condition: str) -> list[tuple[str, int]]:
+    """Return the number of messages that Spark has staged and not sent, by queue."""
+    return _rows(
+        session,
+        f"select queue, count(*) from {_STAGED} h {_where(condition)} group by 1 order by 1",
     )
 
 
@@ -61,6 +84,34 @@ def erase_live(
         "select skipmq.erase_messages(%s::bigint, %s::bigint[], %s::uuid[])",
         (queue_id, list(ids), list(message_ids)),
     )
+
+
+def erase_staged(session: Session, condition: str) -> int:
+    """Erase matching staged messages; return their number.
+
+    A batch of which some are missing before it is sent is refused, and written again by its query.
+    """
+    with _condition_errors():
+        return session.execute(
+            "with matching as materialized ("
+            f"select row from {_STAGED} h {_where(condition)})"
+            " delete from skipmq.staged_message s using matching m where s.ctid = m.row".encode(),
+            prepare=True,
+        ).rowcount
+
+
+def erase_filters(session: Session) -> None:
+    """Erase the texts that ended tasks looked for, and the marks of tenants, which are made again.
+
+    They have no messages, but may have what identifies a person.
+    """
+    session.execute(
+        "update skipmq.move_task set body_contains = '(erased)', attribute_name = null,"
+        " attribute_value = null, filter = null"
+        " where status not in ('RUNNING', 'CANCELLING') and (body_contains is not null"
+        " or attribute_value is not null or filter is not null)"
+    )
+    session.execute("delete from skipmq.noisy_tenant")
 
 
 def days(session: Session, condition: str) -> list[date]:

@@ -20,6 +20,10 @@ _PATTERNS = {
         "the file {} of the lake is missing: check the lake with `skipmq analytics verify`, and"
         " export it again with --repair"
     ),
+    re.compile(r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE).*?([\w/+:.=%-]+\.parquet)", re.DOTALL): (
+        "the file {} of the lake is damaged: check the lake with `skipmq analytics verify --deep`,"
+        " and export it again with --repair"
+    ),
     # PostgreSQL's message in a stack trace of Java or Python.
     re.compile(r"(?:PSQLException|psycopg\.[\w.]+|the operation): ([^\n]+)"): (
         "the database failed: {}. Check it with `skipmq doctor`, and run this again"

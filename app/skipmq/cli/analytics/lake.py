@@ -1,23 +1,52 @@
 """The `analytics verify` command."""
 
 import sys
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.cli.analytics.errors import DUCKDB, check_spark, one_line_errors
-from skipmq.cli.analytics.sources import lake_path, spark_started
+from skipmq.cli import failures
+from skipmq.cli.analytics.errors import DUCKDB, check_packages, check_spark, one_line_errors
+from skipmq.cli.analytics.sources import lake_path, readable_database, spark_started
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import json_option, out, print_json
+from skipmq.config.settings import Settings
+from skipmq.database.embedded import EmbeddedError
 
 if TYPE_CHECKING:
+    from skipmq.analytics.delta import Table as LakeTable
+    from skipmq.analytics.jdbc import Source
     from skipmq.analytics.lake.verify import Discrepancy
 
-_DAMAGED = 1
+_DIFFERS, _UNCHECKED = 1, 2
+
+
+class _UncheckedError(click.ClickException):
+    exit_code = _UNCHECKED
+
+
+def _unchecked(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Have errors exit with 2: 1 is what was found."""
+
+    @wraps(command)
+    def wrapped(*args: Any, **options: Any) -> Any:
+        try:
+            return command(*args, **options)
+        except click.UsageError:
+            raise
+        except click.ClickException as error:
+            raise _UncheckedError(error.message) from error
+        except Exception as error:
+            if (explained := failures.explain(error)) is None:
+                raise
+            raise _UncheckedError("\n".join(explained.problems)) from error
+
+    return wrapped
 
 
 @click.command("verify")
@@ -25,28 +54,30 @@ _DAMAGED = 1
 @click.option("--deep", is_flag=True, help="Read all rows and compare them with their digests.")
 @click.option("--repair", is_flag=True, help="Export damaged days again that the database has.")
 @json_option
+@_unchecked
 @one_line_errors
 def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Check a lake against its files and the database.
 
-    Checks the size and the row count of each file, with --deep also each row; with
-    SKIPMQ_DATABASE_URL or SKIPMQ_ANALYTICS_URL compares the number of rows of each queue and day
-    with those that the database still has. The exit code is 1 if there are discrepancies that were
-    not repaired.
+    Checks the size and the footer of each file, with --deep also each row, and compares the number
+    of rows of each queue and day with those that the database still has: the one of
+    SKIPMQ_ANALYTICS_URL or SKIPMQ_DATABASE_URL, or the embedded one if the lake is of it. Java is
+    needed only by --repair. The exit code is 0 if all is equal, 1 if there are discrepancies that
+    were not repaired, and 2 if the lake could not be checked.
     """
     settings = configuration().settings
     path = lake_path(settings, lake)
-    if repair and not (settings.database_url or settings.analytics_url):
-        raise click.UsageError("--repair needs the database: set SKIPMQ_DATABASE_URL")
-    check_spark(settings.spark_master, DUCKDB)
-    from skipmq.analytics import delta, partitions  # noqa: PLC0415 - PySpark is an extra.
+    check_packages(DUCKDB)
+    if repair:
+        check_spark(settings.spark_master, DUCKDB)
+    from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
     from skipmq.analytics.lake import verify  # noqa: PLC0415 - PySpark is an extra.
 
     with ExitStack() as stack:
-        source = None
-        if url := settings.analytics_url or settings.database_url:
-            source = stack.enter_context(partitions.opened(url))
         table = delta.open_(delta.url_of(path))
+        source = stack.enter_context(_database(settings, table))
+        if repair and source is None:
+            raise click.UsageError("--repair needs the database: set SKIPMQ_DATABASE_URL")
         with out.status("reading the rows" if deep else "checking the files"):
             result = verify.check(table, source, deep=deep)
         found = result.discrepancies
@@ -58,22 +89,44 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
     if as_json:
         totals = {"lake": path, "files": result.files, "rows": result.rows}
         wrong = [_as_json(each, repaired) for each in found]
-        print_json({**totals, "wrong": wrong})
+        print_json({**totals, "compared": source is not None, "wrong": wrong})
     else:
         if found:
             out.print(_table(found, repaired))
         remaining = len(found) - len(repaired)
         verdict = f"{remaining} queue days have discrepancies" if remaining else "no discrepancies"
-        out.print(f"{result.files:,} files with {result.rows:,} rows: {verdict}")
+        asked = "" if source else "; not compared with a database: set SKIPMQ_DATABASE_URL for that"
+        out.print(f"{result.files:,} files with {result.rows:,} rows: {verdict}{asked}")
     if len(repaired) < len(found):
-        sys.exit(_DAMAGED)
+        sys.exit(_DIFFERS)
+
+
+@contextmanager
+def _database(settings: Settings, table: "LakeTable") -> Iterator["Source | None"]:
+    """Yield the database to compare with, None if there is none, or an embedded one of another."""
+    from skipmq.analytics import partitions  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.postgres import history  # noqa: PLC0415 - PySpark is an extra.
+
+    with ExitStack() as stack:
+        if url := settings.analytics_url or settings.database_url:
+            yield stack.enter_context(partitions.opened(url))
+            return
+        try:
+            url, _ = stack.enter_context(readable_database(settings))
+        except EmbeddedError:
+            yield None
+            return
+        source = stack.enter_context(partitions.opened(url))
+        with source.connect() as session:
+            is_its_own = history.server(session).database in table.databases.values()
+        yield source if is_its_own else None
 
 
 def _as_json(each: "Discrepancy", repaired: Sequence["Discrepancy"]) -> dict[str, Any]:
     return {
         "day": str(each.queue_day.day), "queue": each.queue_day.queue,
         "partition": each.queue_day.partition, "rows": each.rows,
-        "rows_in_database": each.database_rows, "problems": each.problems,
+        "database": each.asked, "rows_in_database": each.database_rows, "problems": each.problems,
         "repaired": each in repaired,
     }  # fmt: skip
 
@@ -81,13 +134,22 @@ def _as_json(each: "Discrepancy", repaired: Sequence["Discrepancy"]) -> dict[str
 def _table(found: Sequence["Discrepancy"], repaired: Sequence["Discrepancy"]) -> Table:
     table = Table("day", "queue", "partition", "problems", "remedy", box=None, pad_edge=False)
     for each in found:
-        if each in repaired:
-            remedy = "[green]exported again[/]"
-        elif each.can_be_repaired:
-            remedy = "export again with --repair"
-        else:
-            remedy = "[red]restore a backup[/]: the database no longer has the rows"
         day, queue, partition = each.queue_day
         problems = escape("\n".join(each.problems))
+        remedy = "[green]exported again[/]" if each in repaired else _remedy(each)
         table.add_row(str(day), escape(queue), str(partition), problems, remedy)
     return table
+
+
+def _remedy(each: "Discrepancy") -> str:
+    if each.can_be_repaired:
+        return "export again with --repair"
+    match each.asked.value:
+        case "not asked":
+            return "set SKIPMQ_DATABASE_URL: the database may have the rows, for --repair"
+        case "dropped":
+            return "[red]restore a backup[/] of the lake: the database has dropped the day"
+    return (
+        f"the database has {each.rows - (each.database_rows or 0)} rows fewer: [red]erase them here"
+        " too[/], if `analytics forget` went to another lake, or restore a backup of the database"
+    )

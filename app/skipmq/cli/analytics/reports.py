@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 _COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
 # Matching messages remain.
 _FAILED = 1
+_ERASED_IN = ("staged", "live", "history", "lake", "tables", "replay")
 
 
 @click.command("report")
@@ -276,8 +277,10 @@ def forget_command(
 ) -> None:
     """Erase the messages that match an SQL condition, in queues, the history and the lake.
 
+    Also those that are staged for a replay or by Spark, and the filters of tasks that ended.
     Counts again at the end; the exit code is 1 if matching messages remain. It needs the owner's
-    role. Write-ahead logs, backups and copies of the lake are not erased.
+    role. Write-ahead logs, backups, copies of the lake, and the audit log, which has the filters of
+    tasks that were started, are not erased.
     """
     settings = configuration().settings
     path = lake or settings.archive
@@ -295,7 +298,7 @@ def forget_command(
             before = forget.find(writers, lake_, condition, tables_)
         if not as_json:
             out.print(_places(before, "found"))
-        after, erased = before, dict.fromkeys(("live", "history", "lake", "tables", "replay"), 0)
+        after, erased = before, dict.fromkeys(_ERASED_IN, 0)
         # Also if none is found: files of killed exports and unsent replays may have some.
         if not dry_run:
             number = sum(found.messages for found in before)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from rich.console import Group
 
-from skipmq.cli.output import cell, plain, printing_json, shown_time
+from skipmq.cli.output import cell, limit_option, plain, printing_json, shown_time
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
@@ -28,13 +28,7 @@ _GROUPS = (
 @click.command("groups")
 @queue_argument
 @click.option("--group", metavar="GROUP", help="Only the group of this ID.")
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="Maximum number of groups.",
-)
+@limit_option(50, 10_000, "Maximum number of groups.")
 @printing_json
 def queue_groups(name: str, group: str | None, limit: int) -> tuple[Any, Any]:
     """Show the groups of the FIFO queue NAME, those that stay in flight longest first.

@@ -6,7 +6,7 @@ from typing import Any
 import click
 from rich.console import Group
 
-from skipmq.cli.output import cell, err, plain, printing_json
+from skipmq.cli.output import cell, err, limit_option, plain, printing_json
 from skipmq.cli.queue.messages import peeked
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source, queue_argument
@@ -38,13 +38,7 @@ _CONSUMERS = (
 @click.option(
     "--failure", metavar="KIND", help="Those that failed so, as the console counts; '' for none."
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1, limits.PEEKED),
-    default=50,
-    show_default=True,
-    help="Maximum number of messages to print.",
-)
+@limit_option(50, limits.PEEKED, "Maximum number of messages to print.")
 @printing_json
 def queue_search(*, name: str, limit: int, **texts: Any) -> tuple[Any, Any]:
     """Search the queue NAME, in flight or not, and count the matching messages.

@@ -16,7 +16,7 @@ from rich.text import Text
 from skipmq.broker.statistics import Order, QueueMinute, QueueStatistics
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import cell, printing_json, shown_time
+from skipmq.cli.output import cell, limit_option, printing_json, shown_time
 from skipmq.cli.source import Source, open_source, queue_names
 from skipmq.cli.tables import Column, table
 
@@ -170,13 +170,7 @@ order_option = click.option(
 @click.argument("name", required=False, callback=place.name_of, shell_complete=queue_names)
 @place.reached
 @order_option
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 1000),
-    default=20,
-    show_default=True,
-    help="Maximum number of queues; the rest are one row.",
-)
+@limit_option(20, 1000, "Maximum number of queues; the rest are one row.")
 @click.option("--search", default="", metavar="TEXT", help="Only queues whose names contain TEXT.")
 @printing_json
 def queue_stats(name: str | None, order: Order, limit: int, search: str) -> tuple[Any, Any]:

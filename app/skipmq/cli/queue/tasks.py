@@ -11,7 +11,17 @@ from rich.table import Table
 
 from skipmq.actions.sqs import moves
 from skipmq.cli import place
-from skipmq.cli.output import ask, cell, err, note, plain, printing_json, shown_time, yes_option
+from skipmq.cli.output import (
+    ask,
+    cell,
+    err,
+    limit_option,
+    note,
+    plain,
+    printing_json,
+    shown_time,
+    yes_option,
+)
 from skipmq.cli.queue.queues import described
 from skipmq.cli.source import Source, act, open_source, queue_argument, queue_names
 from skipmq.cli.tables import Column, table
@@ -187,13 +197,7 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
 
 @click.command("tasks")
 @place.reached
-@click.option(
-    "--limit",
-    type=click.IntRange(1, 100),
-    default=50,
-    show_default=True,
-    help="Maximum number of tasks.",
-)
+@limit_option(50, 100, "Maximum number of tasks.")
 @printing_json
 def tasks(limit: int) -> tuple[Any, Any]:
     """Show the tasks of all queues of an account and region, those that run first."""

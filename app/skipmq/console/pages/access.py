@@ -34,7 +34,6 @@ _USER = ":user/"
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/", "home", _home)
     pages.add_url_rule("/sign-in", "sign_in", _sign_in, methods=["GET", "POST"])
     pages.add_url_rule("/sign-out", "sign_out", _sign_out, methods=["POST"])

@@ -46,7 +46,6 @@ _MEASURES = (
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/queues/<name>/charts", "charts", _charts)
 
 

@@ -21,7 +21,6 @@ SLOW_MILLISECONDS = 100
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/database", "database", _database)
     pages.add_url_rule("/database/sessions", "sessions", _sessions)
     pages.add_url_rule("/database/sessions", "end_session", _end_session, methods=["POST"])

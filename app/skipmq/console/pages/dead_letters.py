@@ -16,7 +16,6 @@ _SOURCES = 100
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/dead-letters", "dead_letters", _dead_letters)
     pages.add_url_rule("/queues/<name>/failures", "failures", _failures)
     path = "/queues/<name>/redrive"

@@ -11,7 +11,6 @@ from skipmq.protocol import errors
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/queues/<name>/groups", "groups", _groups)
     pages.add_url_rule("/queues/<name>/groups", "release_groups", _release, methods=["POST"])
 

@@ -10,7 +10,6 @@ from skipmq.protocol import errors
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/create", "create", _create, methods=["GET", "POST"])
     path = "/queues/<name>/delete"
     pages.add_url_rule(path, "removal", _removal)

@@ -47,7 +47,6 @@ _reading = threading.Lock()
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     path = "/queues/<name>"
     pages.add_url_rule(path, "messages", _messages)
     pages.add_url_rule(f"{path}/counts", "counts", _counts)

@@ -11,7 +11,6 @@ _LIMIT = 100
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/", "overview", _overview)
     pages.add_url_rule("/places", "places", _places)
 

@@ -15,7 +15,6 @@ _ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/queues/<name>/overview", "queue", _queue)
     pages.add_url_rule("/queues/<name>/consumers", "consumers", _consumers)
 

@@ -50,7 +50,6 @@ _MAX_COMPLETIONS = 20
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/queues", "queues", _queues)
     pages.add_url_rule("/columns", "columns", _columns, methods=["POST"])
     pages.add_url_rule("/open", "open", _open)

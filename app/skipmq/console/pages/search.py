@@ -27,7 +27,6 @@ _reading = threading.Lock()
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     path = "/queues/<name>/search"
     pages.add_url_rule(path, "search", _search)
     pages.add_url_rule(path, "start_task", _start, methods=["POST"])

@@ -19,7 +19,6 @@ TYPES = ("String", "Number", "Binary")
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the view."""
     pages.add_url_rule("/queues/<name>/send", "send", _send, methods=["GET", "POST"])
 
 

@@ -102,7 +102,6 @@ FIELDS = tuple(each._replace(choices=_choices(each.about)) for each in _LABELS)
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     path = "/queues/<name>/settings"
     pages.add_url_rule(path, "settings", _settings)
     pages.add_url_rule(path, "set_attributes", _set_attributes, methods=["POST"])

@@ -14,7 +14,6 @@ ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the views."""
     pages.add_url_rule("/tasks", "all_tasks", _all_tasks)
     pages.add_url_rule("/tasks/running", "running_tasks", _running)
     pages.add_url_rule("/tasks/cancel", "cancel_task", _cancel, methods=["POST"])

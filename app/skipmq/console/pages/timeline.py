@@ -18,7 +18,6 @@ _reading = threading.Lock()
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the view."""
     pages.add_url_rule("/queues/<name>/timeline", "timeline", _timeline)
 
 

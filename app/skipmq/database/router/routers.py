@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from skipmq.database import address, files, maintenance, pins, rights, schema
+from skipmq.database import address, maintenance, pins, rights, schema
 from skipmq.database.connection import LIMITS
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.router import copying, routing
@@ -115,10 +115,8 @@ def install(
         values = (whole.partitions, whole.homes, whole.map_id, owner)
         connection.execute(_MAP.format(*map(sql.Literal, values)))
         connection.execute("set local check_function_bodies = off")
-        for file in sorted((files.folder("sql") / "router").glob("*.sql")):
-            connection.execute(file.read_bytes())
-        for function in routing.functions(signatures):
-            connection.execute(function.encode())
+        for text in (*routing.hand_written(signatures), *routing.functions(signatures)):
+            connection.execute(text.encode())
         state = schema.inspect(partitions[0])
         connection.execute(_REVISION.format(sql.Literal(state.found)))
         connection.execute(_GRANTS)

@@ -47,7 +47,9 @@ from pg_proc p
 where p.pronamespace = 'skipmq'::regnamespace
 """
 _VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
+# What sql/router/ calls is generated.
 HAND_WRITTEN = "by sql/router/."
+_HEAD = re.compile(r"^create function skipmq\.(\w+)$", re.MULTILINE)
 NOT_ROUTED = "not: "
 
 
@@ -114,6 +116,13 @@ def functions(known: dict[str, Signature]) -> Iterator[str]:
                 yield function(known[file.stem], how)
 
 
+def hand_written(known: dict[str, Signature]) -> Iterator[str]:
+    """Yield each file of sql/router/, where functions get their parameters and results."""
+    for file in sorted((files.folder("sql") / "router").glob("*.sql")):
+        text = file.read_text(encoding="utf-8")
+        yield _HEAD.sub(lambda found: _head(known[found[1]]).rstrip(), text)
+
+
 def function(signature: Signature, routing: str) -> str:
     """Return the SQL that creates a function in a router.
 
@@ -157,6 +166,20 @@ def _for_argument(signature: Signature, argument: str) -> str:
 
 def _for_task(signature: Signature) -> str:
     return _found(signature, _BY_TASK)
+
+
+def _with_target(signature: Signature) -> str:
+    number, target = (f"({name} >> 57)::integer" for name in ("p_queue_id", "p_target"))
+    call = f"skipmq_router.{signature.name}({', '.join((number, *signature.names))})"
+    return (
+        _inner(signature)
+        + _head(signature)
+        + (
+            f"language plpgsql {signature.volatility}\nas $$\nbegin\n"
+            f"  perform skipmq_router.check_same({number}, {target}, 'The target is');\n"
+            f"  return query select * from {call};\nend $$;\n"
+        )
+    )
 
 
 def _for_each_id(signature: Signature) -> str:
@@ -329,6 +352,9 @@ def _passed(signature: Signature) -> str:
 
 
 _FORMS: dict[str, Callable[[Signature], str]] = {
+    "by sql/router/, in one partition.": _inner,
+    "by sql/router/, in all partitions.": _on_all,
+    "to the partition of p_queue_id, where p_target must be.": _with_target,
     "to the partition of p_source_arn and p_destination_arn.": _for_task,
     "to the partition of each of p_queue_ids.": _for_each_id,
     "to the first partition that answers.": _each("any"),

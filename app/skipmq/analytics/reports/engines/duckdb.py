@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +18,8 @@ from skipmq.analytics import queue_settings, reports
 from skipmq.analytics.columns import HISTORY, PARTITION
 from skipmq.analytics.delta import SCHEMA, Table
 from skipmq.analytics.errors import AnalyticsError, LakeError
+from skipmq.analytics.lake import stored_rows
+from skipmq.analytics.lake.table_files import File
 from skipmq.analytics.reports import bodies
 from skipmq.analytics.reports.engines import Parameter, json_schema
 from skipmq.analytics.reports.period import settled_before
@@ -44,6 +46,8 @@ class DuckEngine:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._numbers = count()
+        # The files that views read, by the table.
+        self._read: list[tuple[Table, Sequence[File]]] = []
         connection.execute("set TimeZone = 'UTC'")
         for macro in _MACROS:
             connection.execute(f"create temp macro {macro}")
@@ -66,13 +70,12 @@ class DuckEngine:
         """
         until = settled_before(None, as_of)
         folder = table.url.removeprefix("file://")
-        paths = [f"{folder}/{file.path}" for file in table.within(since, queues, until)]
+        found = table.within(since, queues, until)
+        self._read.append((table, found))
+        paths = [f"{folder}/{file.path}" for file in found]
         self._connection.register("nothing", SCHEMA.empty_table())
         # The empty table determines the types of columns that no file has.
-        files = "" if not paths else (
-            f" union all by name from read_parquet({_list(paths)}, union_by_name = true,"
-            " hive_partitioning = true, hive_types = {'day': date, 'queue': varchar})"
-        )  # fmt: skip
+        files = f" union all by name from {_parquet(paths)}" if paths else ""
         names = ", ".join(HISTORY.names)
         conditions = [f"settled_at >= '{since.isoformat()}'"]
         if until and as_of:
@@ -154,6 +157,20 @@ class DuckEngine:
             )
         )
 
+    def explained(self, error: duckdb.Error) -> AnalyticsError:
+        """Return the error with the damaged file that it is about, if there is one.
+
+        Reads the files again, as DuckDB does not name a file in all its errors.
+        """
+        for table, files in self._read:
+            damaged = chain.from_iterable(stored_rows.damage(table, files).values())
+            for problem in chain(damaged, _unreadable(table, files)):
+                return LakeError(
+                    f"{problem}: check the lake with `skipmq analytics verify --deep`, and export"
+                    " it again with --repair"
+                )
+        return AnalyticsError(f"DuckDB failed: {_first_line(error)}: use --engine spark")
+
     def _view(self, query: str) -> str:
         view = f"relation_{next(self._numbers)}"
         self._connection.execute(f"create temp view {view} as {query}")
@@ -192,27 +209,41 @@ def _rewritten(node: exp.Expression) -> exp.Expression | None:
 def opened() -> Iterator[DuckEngine]:
     """Yield an engine; data that does not fit into memory is spilled to a temporary folder.
 
-    Raises LakeError if a file of the lake cannot be read, AnalyticsError for other errors.
+    Raises LakeError for a damaged file of the lake, AnalyticsError for other errors of DuckDB.
     """
     with (
         TemporaryDirectory(prefix="skipmq-report-") as folder,
         duckdb.connect(config={"temp_directory": folder}) as connection,
     ):
+        engine = DuckEngine(connection)
         try:
-            yield DuckEngine(connection)
-        except duckdb.IOException as error:
-            raise LakeError(
-                f"a file of the lake cannot be read: {_first_line(error)}: check the lake with"
-                " `skipmq analytics verify`, and export it again with --repair"
-            ) from error
+            yield engine
         except duckdb.Error as error:
-            raise AnalyticsError(
-                f"DuckDB failed: {_first_line(error)}: use --engine spark"
-            ) from error
+            raise engine.explained(error) from error
+
+
+def _unreadable(table: Table, files: Sequence[File]) -> Iterator[str]:
+    """Yield the problems of files that DuckDB cannot read."""
+    for file in files:
+        path = f"{table.url}/{file.path}"
+        query = f"select bit_xor(hash(row)) from {_parquet([path.removeprefix('file://')])} row"
+        try:
+            # An error may have ended the connection.
+            with duckdb.connect() as connection:
+                connection.execute(query)
+        except duckdb.Error as error:
+            yield f"{path} cannot be read: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+def _parquet(paths: Sequence[str]) -> str:
+    return (
+        f"read_parquet({_list(paths)}, union_by_name = true, hive_partitioning = true,"
+        " hive_types = {'day': date, 'queue': varchar})"
+    )
 
 
 def _list(texts: Sequence[str]) -> str:

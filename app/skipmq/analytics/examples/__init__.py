@@ -1,1 +1,0 @@
-"""Example scripts, which can be run cell by cell."""

@@ -197,6 +197,12 @@ def test_refused_caller_is_found_and_permitted(shop: Shop, keys: Keys) -> None:
     made = keys.create(shop.account, "--role", "reader", "--name", "warehouse")
     consumer = client(shop.sqs.meta.endpoint_url, **made)
     eventually(lambda: "AccessDenied" in _error(consumer, url))
+    for _ in range(10):
+        _error(consumer, url)
+    # Of all accounts, where none is named.
+    everywhere = environment({"database_url": keys.url})
+    words = ("trouble", "--limit", "100", "--json")
+    eventually(lambda: "warehouse is refused on orders" in invoke(words, everywhere).stdout)
 
     def is_told() -> bool:
         audit, listed, _ = shop.follow("a-caller-is-refused", "permit", KEY=made["key"])

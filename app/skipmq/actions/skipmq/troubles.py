@@ -75,7 +75,7 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         totals = await _known(counting, not unknown, "totals", unknown)
         answer |= {"Totals": totals} if totals is not None else {}
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
-    if account and region and access.allows(node, call, "ListAuditRecords", every, ""):
+    if access.allows(node, call, "ListAuditRecords", every, ""):
         denied = partial(refusals.recent, node.database, account, region, queue, deadline)
         found += _refused(await _known(denied, is_readable, "refusals", unknown) or [])
     found.sort(key=lambda each: each["Severity"] != "critical")
@@ -139,6 +139,7 @@ def _refused(rows: Sequence[Refusal]) -> list[dict[str, Any]]:
             reason=each.caller,
             error=each.error,
         )
+        | {"Account": each.account, "Region": each.region}
         for each in rows
         if each.number >= refusals.MINUTES
     ]

@@ -10,7 +10,9 @@ import pytest
 from skipmq.analytics import notebook
 from skipmq.database import embedded
 from skipmq.database.embedded import EmbeddedError
+from support.analytics import settle, settle_copies
 from support.http import NodeProcess, client
+from support.postgres import Connection
 from support.sql import Queue
 
 if TYPE_CHECKING:
@@ -56,10 +58,10 @@ def test_plain_read_gives_every_view_and_as_owner_every_table(
         for name, is_view in named
         if is_view
     }
-    bounds = "(select min(id), max(id) + 1 from skipmq_views.history) t"
+    bounds = "(select min(xid), max(xid) + 1 from skipmq_views.history) t"
     first, last = spark.read.jdbc(url, bounds, properties=properties).collect()[0]
     parted = spark.read.jdbc(
-        url, "skipmq_views.history", column="id", lowerBound=first, upperBound=last,
+        url, "skipmq_views.history", column="xid", lowerBound=first, upperBound=last,
         numPartitions=4, properties=properties,
     )  # fmt: skip
     as_owner = notebook.connection("postgres")
@@ -75,6 +77,36 @@ def test_plain_read_gives_every_view_and_as_owner_every_table(
     assert {row.queue for row in views["skipmq_views.queue"]} == {"orders", "done"}
     assert {row.name for row in tables["skipmq.queue"]} == {"orders", "done"}
     assert notebook.connection() == (url, properties)
+
+
+def test_documented_ranges_use_an_index_and_the_catalogue_has_postgresql_group(
+    spark: "SparkSession", owner: Connection, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settle(owner, 10)
+    settle_copies(owner, 1000, 5000)
+    owner.execute("analyze skipmq.history")
+    monkeypatch.setenv("SKIPMQ_DATABASE_URL", database)
+    url, properties = notebook.connection()
+
+    catalogue = "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
+    options = {"": catalogue, ".url": url, ".pushDownAggregate": "true"}
+    options |= {f".{name}": value for name, value in properties.items()}
+    for name, value in options.items():
+        spark.conf.set(f"spark.sql.catalog.skipmq{name}", value)
+    grouped = spark.sql(
+        "select queue, outcome, count(*) from skipmq.skipmq_views.history group by 1, 2"
+    )
+
+    assert [tuple(row) for row in grouped.collect()] == [("orders", "deleted", 5010)]
+    plan = grouped._jdf.queryExecution().executedPlan().toString()  # noqa: SLF001 - Spark's plan.
+    assert "PushedAggregates: [COUNT(*)]" in plan
+    for column, is_indexed in (("xid", True), ("id", False)):
+        # As Spark writes a range.
+        query = (
+            f'explain select * from skipmq_views.history where "{column}" < 9 and "{column}" >= 5'
+        )
+        read = str(owner.execute(query.encode()).fetchall())
+        assert ("_xid_idx" in read) == is_indexed
 
 
 def test_port_of_the_embedded_server_asks_for_the_password(owner_url: str) -> None:

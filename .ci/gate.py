@@ -2,7 +2,8 @@
 
 A test that fails is run again alone, twice, each in a process of its own. FILE has what wavered in
 earlier runs of the same gate, a line each, and gets the lines of this one. The seconds that the
-tests of each folder took are printed at the end.
+tests of each folder took are printed at the end, and how busy the machine's processors were: how
+much more workers could gain.
 """
 
 import re
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 MAX_WAVERING = 3
@@ -30,6 +32,8 @@ class Gate:
         self._finished: set[str] = set()
         # How many seconds the tests of a folder took, of all workers together.
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        # Since a call before: of all processes, also of servers that no test waits for.
+        psutil.cpu_percent()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note that a test was run, and how long it took."""
@@ -43,6 +47,8 @@ class Gate:
         terminalreporter.section("seconds by folder")
         for folder, seconds in sorted(self._seconds.items(), key=lambda item: -item[1]):
             terminalreporter.write_line(f"{seconds:8.1f} {folder}")
+        busy = psutil.cpu_percent()
+        terminalreporter.write_line(f"{busy:7.1f}% of {psutil.cpu_count()} processors were busy")
         stats = terminalreporter.stats
         reports = [*stats.get("failed", ()), *stats.get("error", ())]
         if exitstatus != pytest.ExitCode.TESTS_FAILED or not reports:

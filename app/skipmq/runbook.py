@@ -10,7 +10,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 _PACKAGE = Path(__file__).resolve().parent
-_COMMENT = re.compile(r"^ *<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 _NO_SLUG = re.compile(r"[^\w -]")
 
 
@@ -30,7 +29,9 @@ def text() -> str:
     """
     for file in (_PACKAGE / "runbook.md", _PACKAGE.parent / "docs" / "operate" / "runbook.md"):
         if file.is_file():
-            return _COMMENT.sub("", file.read_text(encoding="utf-8"))
+            lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+            # Comments, each a line, are for tests of the page.
+            return "".join(each for each in lines if not each.lstrip().startswith("<!--"))
     raise FileNotFoundError("the runbook is missing from this installation of SkipMQ")
 
 

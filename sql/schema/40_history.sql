@@ -30,13 +30,15 @@ create table skipmq.history (
 create index history_xid on skipmq.history
   using brin (xid) with (pages_per_range = 32, autosummarize = on);
 -- The days that an export has completely: the number of rows, all of transactions below to_xid; when an export last
--- compared their rows; whether the database has dropped them.
+-- compared their rows; whether the database has dropped them; the identifier of the lake's table, and its URL.
 create table skipmq.archived_day (
   day date primary key,
   rows bigint not null,
   to_xid bigint not null,
   archived_at timestamptz not null,
-  dropped boolean not null default false
+  dropped boolean not null default false,
+  lake text collate "C" not null,
+  place text not null
 );
 -- The messages that were erased on request, so that they are not taken for lost; kept as long as the history.
 create table skipmq.erased_message (

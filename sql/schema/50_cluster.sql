@@ -35,4 +35,4 @@ create table skipmq.job (name text collate "C" primary key);
 insert into skipmq.job (name)
 values
   ('clear_retired'), ('create_history_partitions'), ('drop_history_partitions'), ('expire_audit_records'),
-  ('expire_deduplication'), ('expire_messages'), ('fold_counts'), ('mark_noisy');
+  ('expire_deduplication'), ('expire_messages'), ('fold_counts'), ('mark_noisy'), ('sum_minutes');

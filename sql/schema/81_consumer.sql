@@ -10,6 +10,8 @@ create unlogged table skipmq.consumer (
   address text collate "C" not null,
   -- The application_name of a SQL session; null for HTTP.
   application text,
+  -- The User-Agent of its first request at that worker; null for SQL, and where it has none.
+  user_agent text,
   since timestamptz not null,
   last_receive_at timestamptz,
   -- Totals since then; null where they are not known, for SQL.

@@ -1,8 +1,6 @@
 """The export: each row once, whatever happens meanwhile."""
 
-from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +15,9 @@ from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import forget
 from skipmq.analytics.lake.export import export
 from skipmq.analytics.lake.tables import Lake
-from skipmq.analytics.postgres import history
-from skipmq.database import session
 from support.analytics import Writers, age, lake_rows, promote, rows_of, settle
 from support.http import eventually
-from support.postgres import Connection, Databases, as_node
+from support.postgres import Connection, Databases
 from support.sql import Queue, number
 
 
@@ -129,101 +125,6 @@ def test_export_of_another_database_into_a_lake_is_refused(
 def test_lake_that_is_not_there_is_said_to_be_missing(spark: SparkSession, place: str) -> None:
     with pytest.raises(LakeError, match="no lake at"):
         frames.lake(spark, place)
-
-
-def test_days_that_are_over_are_recorded_and_may_then_be_dropped(
-    spark: SparkSession, source: Source, database: str, owner: Connection, place: str
-) -> None:
-    settle(owner, 20)
-    age(owner, 10)
-    settle(owner, 5)
-    drop = "select skipmq.drop_history_partitions('7 days', true)"
-    with session.connect(as_node(database), "test", writing=True) as writer:
-        dropped = [writer.execute(drop).fetchone()]
-
-        done = export(spark, source, place, record=[partial(history.record_archived_day, writer)])
-        dropped.append(writer.execute(drop).fetchone())
-
-    assert dropped == [(0,), (1,)]
-    assert len(done.days) == 1
-    assert number(owner, "select count(*) from skipmq.history") == 5
-    assert frames.lake(spark, place).count() == 25
-
-
-def truncate(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-100])
-
-
-def overwrite(file: Path) -> None:
-    file.write_bytes(b"x" * file.stat().st_size)
-
-
-def shorten(file: Path) -> None:
-    """Replace a file by one of fewer rows and, with a gap before its footer, of the same size."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - it comes with PySpark, an extra.
-
-    size = file.stat().st_size
-    shorter = pq.ParquetFile(file).read().slice(1).replace_schema_metadata()
-    options = {"store_schema": False, "write_statistics": False, "use_dictionary": False}
-    pq.write_table(shorter, file, compression="zstd", **options)
-    content = file.read_bytes()
-    footer = int.from_bytes(content[-8:-4], "little") + 8
-    gap = size - len(content)
-    assert gap >= 0
-    file.write_bytes(content[:-footer] + bytes(gap) + content[-footer:])
-
-
-DAMAGE = {
-    "is missing": Path.unlink,
-    "bytes of": truncate,
-    "has 0 rows of": overwrite,
-    "has 59 rows of 60": shorten,
-}
-# The damage does not depend on whether the day was recorded before: the gate has each once.
-CASES = [
-    pytest.param(wrong, spoil, recorded, marks=[pytest.mark.slow] if recorded == number % 2 else [])
-    for number, (wrong, spoil) in enumerate(DAMAGE.items())
-    for recorded in (True, False)
-]
-
-
-@pytest.mark.parametrize(("wrong", "spoil", "recorded_before"), CASES)
-def test_day_whose_file_is_damaged_is_not_dropped(
-    spark: SparkSession,
-    source: Source,
-    database: str,
-    owner: Connection,
-    place: str,
-    wrong: str,
-    spoil: Callable[[Path], Any],
-    recorded_before: bool,
-) -> None:
-    settle(owner, 60)
-    settle(owner, 10, "mails")
-    age(owner, 10)
-    drop = "select skipmq.drop_history_partitions('7 days', true)"
-    with session.connect(as_node(database), "test", writing=True) as writer:
-        record = [partial(history.record_archived_day, writer)]
-        first = export(spark, source, place, record=record if recorded_before else ())
-        (file,) = (Path(place) / "history").glob("*/day=*/queue=orders/*.parquet")
-        copy = file.read_bytes()
-        spoil(file)
-
-        spoilt = export(spark, source, place, record=record)
-        dropped = [writer.execute(drop).fetchone()]
-        file.write_bytes(copy)
-        whole = export(spark, source, place, record=record)
-        dropped.append(writer.execute(drop).fetchone())
-        after = export(spark, source, place, record=record)
-
-    assert len(first.days) == recorded_before
-    assert (spoilt.days, len(spoilt.damage)) == ((), 1)
-    assert f"{file.name} " in spoilt.damage[0]
-    assert wrong in spoilt.damage[0]
-    assert (len(whole.days), whole.damage) == (1, ())
-    assert dropped == [(0,), (1,)]
-    assert (after.days, after.damage) == ((), ())
-    assert frames.lake(spark, place).count() == 70
 
 
 def test_files_of_a_queue_and_day_with_a_damaged_one_are_not_put_together(

@@ -22,7 +22,15 @@ _PAGES = (
     *("tasks/running", "keys", "audit"),
 )
 _OF_QUEUE = (
-    *("", "/overview", "/consumers", "/charts", "/charts?minutes=10080", "/tail", "/settings"),
+    *(
+        "/messages",
+        "/overview",
+        "/consumers",
+        "/charts",
+        "/charts?minutes=10080",
+        "/tail",
+        "/settings",
+    ),
     *("/redrive", "/failures", "/search?body={id}", "/timeline?message={id}"),
 )
 _HOME = f"/console/us-east-1/{ACCOUNT}/"

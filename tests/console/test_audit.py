@@ -47,7 +47,7 @@ def shows(browser: Browser, url: str, number: int) -> None:
 @pytest.mark.usefixtures("sqs")
 def test_queue_leads_to_its_records_and_each_unfolds(page: str, browser: Browser) -> None:
     shows(browser, f"{page}/audit?queue={QUEUE}", 2)
-    browser.open(f"{page}/queues/{QUEUE}")
+    browser.open(f"{page}/queues/{QUEUE}/messages")
     browser.click(".arn a")
     browser.wait("TagQueue")
 

@@ -76,7 +76,7 @@ def test_page_of_a_message_says_whether_its_body_fits(
 ) -> None:
     url = sqs.create_queue(QueueName=name)["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody=body)
-    found = visitor.get(f"queues/{name}").body
+    found = visitor.get(f"queues/{name}/messages").body
     reference = found.partition('name="reference" value="')[2].partition('"')[0]
     page = f"queues/{name}/messages/{reference}"
     before = unescape(visitor.get(page).body)

@@ -20,7 +20,7 @@ def test_names_of_queues_complete_as_they_are_typed(node: NodeProcess, browser: 
     for name in ("fruit", "fruit-apples", "fruit-pears", "vegetables"):
         queue = sqs.create_queue(QueueName=name)["QueueUrl"]
     sqs.send_message(QueueUrl=queue, MessageBody="a carrot")
-    browser.open(f"{node.url}/console/queues/vegetables")
+    browser.open(f"{node.url}/console/queues/vegetables/messages")
     browser.tab_to("To queue")
 
     def offered() -> Any:

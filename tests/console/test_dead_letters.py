@@ -159,3 +159,22 @@ def test_edges_of_queues_that_hide_their_attributes_are_left_out(
     limited = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "shown"))
     assert "Your key may not list queues" in limited.get("dead-letters").body
     assert 'hx-trigger="refresh' not in limited.get("dead-letters").body
+
+
+@pytest.mark.usefixtures("sqs")
+def test_empty_queues_are_folded_and_stay_unfolded_on_a_refresh(
+    page: str, browser: Browser
+) -> None:
+    with browser.hastened():
+        browser.open(f"{page}/dead-letters")
+    dead = f"#dead-{SEARCHED}-calm-dead"
+    # Counts are added up once a second.
+    eventually(lambda: browser.shows(f"#dead-{SEARCHED}-full-dead"))
+    assert not browser.shows(dead)
+
+    browser.click("#empty-queues summary")
+    browser.run("document.querySelector('#dead-letters').isOld = true")
+
+    eventually(lambda: browser.each("#dead-letters", "e.isOld") == [None])
+    assert browser.shows(dead)
+    assert browser.complaints() == []

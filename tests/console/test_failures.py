@@ -41,7 +41,7 @@ def test_dead_letter_queue_counts_its_kinds_of_failure(node: NodeProcess, browse
         QueueUrl=sqs.get_queue_url(QueueName="broken-dead")["QueueUrl"], MessageBody="x"
     )
     browser.look("phone", "dark")
-    for page in ("queues/broken-dead", "queues/broken-dead/redrive"):
+    for page in ("queues/broken-dead/messages", "queues/broken-dead/redrive"):
         browser.open(f"{node.url}/{SCOPE}/{page}")
 
         eventually(lambda: browser.count(".kinds li") == 3)
@@ -62,7 +62,7 @@ def test_queue_of_no_dead_letters_has_no_kinds(node: NodeProcess) -> None:
     assert "The queue is empty" in visitor.get("queues/unbroken/failures").body
     sqs.send_message(QueueUrl=url, MessageBody="x")
 
-    assert "Why they failed" not in visitor.get("queues/unbroken").body
+    assert "Why they failed" not in visitor.get("queues/unbroken/messages").body
     assert "Why they failed" not in visitor.get("queues/unbroken/redrive").body
 
 
@@ -84,7 +84,7 @@ def test_masked_fields_of_a_reason_are_hidden(embedded_databases: Databases) -> 
         dead_letters(client(node.url), "masked", ['refused: {"password": "hunter"}'])
         visitor = Visitor(node.url)
 
-        for page in ("queues/masked-dead/failures", "queues/masked-dead"):
+        for page in ("queues/masked-dead/failures", "queues/masked-dead/messages"):
             body = visitor.get(page).body
             assert "refused" in body
             assert "hunter" not in body

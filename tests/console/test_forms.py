@@ -86,7 +86,7 @@ def test_page_of_another_site_reads_nothing(node: NodeProcess, visitor: Visitor)
 
 
 def test_every_answer_has_its_headers(visitor: Visitor, node: NodeProcess) -> None:
-    pages = ["", "queues", "nothing", "queues/no-such-queue", "static/console.js", "static/none"]
+    pages = ["", "queues", "nothing", "queues/no-such/messages", "static/console.js", "static/none"]
     answers = [visitor.get(page) for page in pages]
     answers.append(visitor.post("create", csrf="wrong"))
     answers.append(raw(f"{node.url}/console/queues", b"", {"Host": "attacker.example"}))
@@ -133,14 +133,14 @@ def test_queue_is_created_with_its_attributes(sqs: Any, visitor: Visitor, name: 
 
     assert (answer.status, answer.headers["Location"]) == (
         303,
-        visitor.address_of(f"queues/{name}.fifo"),
+        visitor.address_of(f"queues/{name}.fifo/messages"),
     )
     found = attributes(sqs, sqs.get_queue_url(QueueName=f"{name}.fifo")["QueueUrl"])
     assert found["VisibilityTimeout"] == "45"
     assert found["ContentBasedDeduplication"] == "true"
     assert found["HistoryMode"] == "full"
-    assert f"Queue {name}.fifo created." in visitor.get(f"queues/{name}.fifo").body
-    assert f"Queue {name}.fifo created" not in visitor.get(f"queues/{name}.fifo").body
+    assert f"Queue {name}.fifo created." in visitor.get(f"queues/{name}.fifo/messages").body
+    assert f"Queue {name}.fifo created" not in visitor.get(f"queues/{name}.fifo/messages").body
 
 
 def test_error_of_sqs_stands_next_to_the_form(
@@ -279,7 +279,7 @@ def test_largest_message_is_sent_and_shown_whole(sqs: Any, visitor: Visitor, nam
     assert visitor.post(f"queues/{name}/send", {"body": body}).status == 303
 
     assert sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0)["Messages"][0]["Body"] == body
-    page = visitor.get(f"queues/{name}").body
+    page = visitor.get(f"queues/{name}/messages").body
     assert "1 MiB" in page
     assert len(page) < 100_000
     (link,) = [each for each in page.split('"') if f"/queues/{name}/messages/" in each]
@@ -294,14 +294,14 @@ def test_chosen_messages_are_copied_and_moved(
     sqs: Any, visitor: Visitor, queue: str, name: str
 ) -> None:
     target = sqs.create_queue(QueueName=f"{name}-target")["QueueUrl"]
-    page = visitor.get(f"queues/{name}").body
+    page = visitor.get(f"queues/{name}/messages").body
     reference = page.partition('name="reference" value="')[2].partition('"')[0]
     form = {"reference": reference, "destination": f"{name}-target"}
 
     assert visitor.post(f"queues/{name}/transfer", form | {"how": "copy"}).status == 303
-    assert "1 copied" in visitor.get(f"queues/{name}").body
+    assert "1 copied" in visitor.get(f"queues/{name}/messages").body
     assert visitor.post(f"queues/{name}/transfer", form | {"how": "move"}).status == 303
-    assert "1 moved" in visitor.get(f"queues/{name}").body
+    assert "1 moved" in visitor.get(f"queues/{name}/messages").body
     assert attributes(sqs, target)["ApproximateNumberOfMessages"] == "2"
     assert attributes(sqs, queue)["ApproximateNumberOfMessages"] == "0"
     none = visitor.post(f"queues/{name}/transfer", form | {"destination": "no-such-queue"})
@@ -310,12 +310,12 @@ def test_chosen_messages_are_copied_and_moved(
 
 def test_chosen_messages_are_deleted(sqs: Any, visitor: Visitor, queue: str, name: str) -> None:
     sqs.send_message(QueueUrl=queue, MessageBody="stays")
-    page = visitor.get(f"queues/{name}").body
+    page = visitor.get(f"queues/{name}/messages").body
     reference = page.partition('name="reference" value="')[2].partition('"')[0]
     form = {"reference": [reference, f"999999999-{uuid4()}"], "how": "delete"}
     assert visitor.post(f"queues/{name}/transfer", form).status == 303
 
-    page = visitor.get(f"queues/{name}").body
+    page = visitor.get(f"queues/{name}/messages").body
     assert "1 deleted, 1 no longer in the queue." in page
     assert "stays" in page
     assert attributes(sqs, queue)["ApproximateNumberOfMessages"] == "1"
@@ -356,7 +356,7 @@ def test_purge_and_delete_want_the_name_typed(
     assert visitor.post(f"queues/{name}/delete", {"typed": name}).status == 303
     with pytest.raises(ClientError, match="does not exist"):
         sqs.get_queue_url(QueueName=name)
-    assert visitor.get(f"queues/{name}").status == 400
+    assert visitor.get(f"queues/{name}/messages").status == 400
 
 
 def test_what_was_sent_is_never_markup(sqs: Any, visitor: Visitor, name: str) -> None:
@@ -377,10 +377,10 @@ def test_what_was_sent_is_never_markup(sqs: Any, visitor: Visitor, name: str) ->
     )
 
     pages = [
-        visitor.get(f"queues/{name}"),
+        visitor.get(f"queues/{name}/messages"),
         visitor.get(f"queues/{name}/settings"),
         visitor.get(f"queues?q={'%3Cscript%3Ealert(1)%3C/script%3E'}"),
-        visitor.get(f"queues/{name}?state=%3Cscript%3E&size=%3Cscript%3E"),
+        visitor.get(f"queues/{name}/messages?state=%3Cscript%3E&size=%3Cscript%3E"),
         visitor.get("%3Cscript%3Ealert(1)%3C/script%3E"),
         visitor.post("create", {"name": EVIL, "VisibilityTimeout": EVIL}),
         visitor.post(f"queues/{name}/send", {"body": EVIL, "DelaySeconds": EVIL}),

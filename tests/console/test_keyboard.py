@@ -69,7 +69,7 @@ def test_queue_is_made_used_and_deleted(
     assert found["Body"] == '{"typed": true}'
     assert found["MessageAttributes"]["colour"]["StringValue"] == "red"
 
-    browser.tab_to("Delete")
+    browser.tab_to("Purge or delete")
     browser.press(KEYS.ENTER)
     assert set(browser.each(".button-danger", "!e.disabled")) == {False}
     browser.tab_to(f"Type {name}")
@@ -116,10 +116,14 @@ def test_messages_are_filtered_chosen_and_moved(
     target = sqs.create_queue(QueueName=f"{name}-target")["QueueUrl"]
     for body in ("red 1", "blue 1", "red 2"):
         sqs.send_message(QueueUrl=url, MessageBody=body)
-    browser.open(f"{page}/queues/{name}")
+    browser.open(f"{page}/queues/{name}/messages")
 
     browser.press("/", "red")
     eventually(lambda: browser.text("#filtered") == "2 of 3 shown")
+    browser.press(KEYS.ESCAPE, "j", "x")
+    assert (browser.focused(), browser.text("[data-chosen]")) == ("red 1", "1 selected")
+    # The actions are above the rows.
+    browser.press("/", KEYS.ESCAPE)
     browser.tab_to("Select all")
     browser.press(KEYS.SPACE)
     assert browser.text("[data-chosen]") == "2 selected"
@@ -295,7 +299,10 @@ def test_keys_go_to_pages_and_walk_through_rows(page: str, browser: Browser, sqs
 
     browser.press("g", "q")
     browser.wait("Queues")
-    browser.open(f"{page}/queues?q=walked-")
+    browser.press("/", "walked-")
+    eventually(lambda: browser.text("#matches") == "2 matches")
+    browser.press(KEYS.ESCAPE)
+    assert browser.each("#q", "e.value") == ["walked-"]
     seen = []
     for key in "jjjk":
         browser.press(key)

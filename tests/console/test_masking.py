@@ -342,7 +342,7 @@ def test_filter_of_a_task_is_masked(masking: NodeProcess, visitor: Visitor) -> N
 
 
 def test_no_page_has_what_is_masked(masking: NodeProcess, visitor: Visitor) -> None:
-    found = visitor.get("queues/secrets").body
+    found = visitor.get("queues/secrets/messages").body
     reference = found.partition('name="reference" value="')[2].partition('"')[0]
     whole = visitor.get(f"queues/secrets/messages/{reference}").body
 

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from support.browser import KEYS, Browser
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, extension
 from support.visitor import Visitor
 
 _number = count(1)
@@ -39,7 +39,7 @@ def page(node: NodeProcess, browser: Browser, name: str) -> Iterator[str]:
     """Give the address of the queue's page, which refreshes fast."""
     browser.look("desktop", "light")
     with browser.hastened():
-        yield f"{node.url}/console/us-east-1/000000000000/queues/{name}"
+        yield f"{node.url}/console/us-east-1/000000000000/queues/{name}/messages"
 
 
 def dead_letters(sqs: Any, name: str, number: int) -> str:
@@ -91,7 +91,7 @@ def test_list_of_many_says_that_it_orders_the_first(
         entries = [{"Id": str(n), "MessageBody": "x"} for n in range(10)]
         sqs.send_message_batch(QueueUrl=url, Entries=entries)
 
-    shown = Visitor(node.url).get(f"queues/{name}?order=oldest").body
+    shown = Visitor(node.url).get(f"queues/{name}/messages?order=oldest").body
 
     assert "The oldest of the first 1,000 messages; the queue may have more behind them." in shown
 
@@ -147,7 +147,7 @@ def test_dead_letter_is_redriven_from_its_row(
 ) -> None:
     dead_letters(sqs, name, 2)
     browser.look("desktop", "light")
-    browser.open(f"{node.url}/console/us-east-1/000000000000/queues/{name}-dead")
+    browser.open(f"{node.url}/console/us-east-1/000000000000/queues/{name}-dead/messages")
     assert browser.texts(".message .reason") == ["KeyError: 'sku'"] * 2
     # Where a move out of a dead-letter queue leads to by default.
     assert browser.each("[name=destination]", "e.value") == [name]
@@ -167,13 +167,13 @@ def test_chosen_dead_letters_go_back_and_others_are_named(
     dead = dead_letters(sqs, name, 2)
     sqs.send_message(QueueUrl=dead, MessageBody="sent here")
     visitor = Visitor(node.url)
-    shown = visitor.get(f"queues/{name}-dead").body
+    shown = visitor.get(f"queues/{name}-dead/messages").body
     references = [part.partition('"')[0] for part in shown.split('name="reference" value="')[1:]]
 
     form = {"reference": [*references, f"999999999999-{uuid4()}"], "how": "redrive"}
     assert visitor.post(f"queues/{name}-dead/transfer", form).status == 303
 
-    notice = visitor.get(f"queues/{name}-dead").body
+    notice = visitor.get(f"queues/{name}-dead/messages").body
     assert "2 moved, 1 no longer in the queue, 1 skipped because" in notice
 
 
@@ -225,12 +225,52 @@ def test_message_and_group_in_flight_are_made_visible(
     browser.click("[name=release][value=g1]")
     browser.click("section .button")
 
-    browser.wait("Groups: 1 made visible. 1 messages.")
-    browser.open(f"{pages}?state=in-flight")
+    browser.wait("Groups: 1 made visible. 1 message.")
+    browser.open(f"{pages}/messages?state=in-flight")
     assert previews(browser) == ["of g2"]
+    until = browser.each(".state time", "[e.textContent, e.dateTime.slice(11, 19)]")
+    assert [shown for shown, _ in until] == [exact for _, exact in until]
+    zone = "Emulation.setTimezoneOverride"
+    browser.driver.execute_cdp_cmd(zone, {"timezoneId": "Asia/Kathmandu"})
+    try:
+        browser.click("#zone")
+        # Nor is what is in a tooltip in another zone.
+        titles = browser.each("[data-label=Age] time, .state time", "e.title.slice(-9)")
+        assert set(titles) == {"UTC+05:45"}
+        browser.click("#zone")
+    finally:
+        browser.driver.execute_cdp_cmd(zone, {"timezoneId": "UTC"})
     browser.click(".message [name=reference]")
     browser.click("[name=how][value=release]")
 
     browser.wait("1 made visible.")
     again = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
     assert {each["Body"] for each in again} == {"of g1", "of g2"}
+
+
+def test_delayed_message_is_retried_now_and_its_failure_is_shown_in_full(
+    node: NodeProcess,
+) -> None:
+    sqs = client(node.url)
+    url = sqs.create_queue(QueueName="rescheduled")["QueueUrl"]
+    failure = {"DataType": "String", "StringValue": "KeyError: sku\n  in line 7"}
+    sqs.send_message(
+        QueueUrl=url,
+        MessageBody="x",
+        DelaySeconds=900,
+        MessageAttributes={"FailureReason": failure},
+    )
+    visitor = Visitor(node.url)
+    (message,) = extension(node.url, "PeekMessages", QueueUrl=url)["Messages"]
+    reference = message["MessageReference"]
+    page = visitor.get(f"queues/rescheduled/messages/{reference}").body
+    assert 'aria-label="Failure">KeyError: sku\n  in line 7</pre>' in page
+    assert "Make visible now" in page
+    fields = {"how": "reschedule", "reference": reference}
+
+    for minutes, least in ((720, 43_000), (0, 0)):
+        answer = visitor.post(f"queues/rescheduled/transfer?minutes={minutes}", fields)
+        assert answer.status == 303
+        (message,) = extension(node.url, "PeekMessages", QueueUrl=url)["Messages"]
+        assert message.get("VisibleInSeconds", 0) >= least
+    assert message["State"] == "visible"

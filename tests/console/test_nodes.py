@@ -7,9 +7,9 @@ from botocore.exceptions import ClientError
 
 from skipmq.console.pages.database import problem
 from support.browser import Browser
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, extension
 from support.key_commands import ACCOUNT, Keys
-from support.visitor import signed_in
+from support.visitor import Visitor, signed_in
 
 
 def test_consumer_appears_in_the_open_page(node: NodeProcess, browser: Browser) -> None:
@@ -68,6 +68,7 @@ def worker(name: str, **members: Any) -> dict[str, Any]:
     return {
         "Process": name,
         "SeenSeconds": 1,
+        "RequestsPerSecond": 2.0,
         "LatencyMilliseconds": 5.0,
         "LoopLagMilliseconds": None,
         **members,
@@ -99,6 +100,28 @@ def test_worker_is_not_marked_where_all_are_slow() -> None:
 
 
 def test_worker_is_not_compared_with_those_without_requests() -> None:
-    workers = [worker("a", LatencyMilliseconds=250.0), worker("b", LatencyMilliseconds=None)]
+    for idle in (
+        {"LatencyMilliseconds": None},
+        {"LatencyMilliseconds": 0.0, "RequestsPerSecond": 0},
+    ):
+        workers = [worker("a", LatencyMilliseconds=250.0), worker("b", **idle)]
 
-    assert {problem(each, workers) for each in workers} == {""}
+        assert {problem(each, workers) for each in workers} == {""}
+
+
+def test_nodes_are_named_by_host_and_port_and_errors_lead_to_their_codes(
+    node: NodeProcess,
+) -> None:
+    visitor = Visitor(node.url)
+    port = node.url.rpartition(":")[2]
+    client(node.url).list_queues()
+
+    def errors() -> bool:
+        extension(node.url, "PeekMessages", status=400, QueueUrl=f"{node.url}/000000000000/none")
+        return "?minutes=60#errors" in visitor.get("nodes").body
+
+    eventually(errors)
+    assert f":{port} <code" in visitor.get("nodes").body
+    home = visitor.get("/console/us-east-1/000000000000/?minutes=60").body
+    assert 'id="errors"' in home
+    assert "NonExistentQueue</li>" in home.replace(" <b></b>", "")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from support.browser import Browser
@@ -30,7 +31,9 @@ def fill(sqs: Any, name: str, account: str = "000000000000", region: str = "us-e
 @pytest.fixture(scope="module")
 def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
     """Give a node without the queues of other tests: the page shows the worst alone."""
-    with NodeProcess(database_url=as_node(embedded_databases.migrated()), workers=1) as process:
+    url = embedded_databases.migrated()
+    with NodeProcess(database_url=as_node(url), workers=1) as process:
+        process.owner_url = url
         yield process.ready()
 
 
@@ -64,6 +67,22 @@ def test_overview_has_the_troubles_of_all_places(node: NodeProcess, trouble: str
     assert f"Messages of {trouble} moved" in page
     assert "Region us-east-1." in page
     assert f'href="/console/us-east-1/000000000000/queues/{trouble}/overview"' in page
+
+
+def test_overview_has_charts_with_what_happened(node: NodeProcess, trouble: str) -> None:
+    visitor = Visitor(node.url)
+    with psycopg.connect(node.owner_url) as owner:
+        owner.execute("select skipmq.sum_minutes()")
+
+    page = eventually(lambda: "Queue created" in (body := visitor.get(HOME).body) and body)
+
+    titles = ("Messages per 5 minutes", "Messages in all queues", "Errors and refusals", "Duration")
+    assert [title in page for title in titles] == [True] * 4
+    assert "Node started" in page
+    assert f'/queues/{trouble}/overview">{trouble}</a>' in page
+    brief = visitor.get(HOME, **{"HX-Request": "true", "HX-Trigger": "overview"}).body
+    assert ("Needs attention" in brief, "Duration" in brief) == (True, False)
+    assert "Messages per minute" in visitor.get(f"{HOME}?minutes=60").body
 
 
 def test_overview_without_trouble_says_so(signing: NodeProcess, keys: Keys) -> None:
@@ -103,5 +122,6 @@ def test_overview_of_a_key_has_what_it_may_read(
 
     assert ("of seen moved" in some, "of unseen moved" in some) == (True, False)
     assert "Messages</dt>" not in some
+    assert ("Messages in all queues" in some, "Duration of requests" in some) == (False, False)
     assert ">Database</a></dt>" not in some
     assert "Your key may not list queues" in none

@@ -80,9 +80,9 @@ PAGES = {
     "create": ("create", "Create queue"),
     "queue": ("queues/orders/overview", "Oldest message"),
     "queue-dead": ("queues/orders-dead/overview", "Dead-letter queue of"),
-    "messages": ("queues/orders", "Per page"),
-    "messages-fifo": ("queues/mails.fifo", "mail 0"),
-    "messages-empty": (f"queues/{LONG}", "The queue is empty"),
+    "messages": ("queues/orders/messages", "Per page"),
+    "messages-fifo": ("queues/mails.fifo/messages", "mail 0"),
+    "messages-empty": (f"queues/{LONG}/messages", "The queue is empty"),
     "send": ("queues/orders/send", "Message attributes"),
     "send-fifo": ("queues/mails.fifo/send", "Deduplication ID"),
     "settings": ("queues/orders/settings", "Visibility timeout"),
@@ -105,7 +105,7 @@ PAGES = {
     "tail": ("queues/orders/tail", "tail"),
     "timeline-none": (f"queues/orders/timeline?message={NOBODY}", "Message not found"),
     "runbook": ("../../runbook", "The first five minutes"),
-    "no-queue": ("queues/nothing", "Queue not found"),
+    "no-queue": ("queues/nothing/messages", "Queue not found"),
     "no-page": ("nothing/here", "Page not found"),
 }
 

@@ -1,17 +1,18 @@
 """The overview of a queue, to which its name leads."""
 
 import json
-import re
 from typing import Any
 
+import psycopg
 import pytest
 
 from support.browser import Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, links, signed_in
 
 ARN = "arn:aws:sqs:us-east-1:000000000000"
+TABS = "Pages of this queue"
 
 
 @pytest.fixture(scope="module")
@@ -88,23 +89,30 @@ def test_dead_letter_queue_names_its_sources_and_can_be_redriven(
     browser.wait("Rate limit")
 
 
-def tabs(page: str) -> list[str]:
-    """Return the names of the tabs of a queue's page."""
-    shown = page.partition('aria-label="Pages of this queue"')[2].partition("</nav>")[0]
-    return re.findall(r"<a [^>]*>([^<]*)</a>", shown)
-
-
 def test_redrive_is_offered_where_there_is_something_to_redrive(
     node: NodeProcess, viewed: str
 ) -> None:
     visitor = Visitor(node.url)
 
-    assert "Redrive" in tabs(visitor.get(f"queues/{viewed}-dead/overview").body)
-    assert "Redrive" not in tabs(visitor.get(f"queues/{viewed}/overview").body)
+    assert "Redrive" in links(visitor.get(f"queues/{viewed}-dead/overview"), TABS)
+    assert "Redrive" not in links(visitor.get(f"queues/{viewed}/overview"), TABS)
     # Its page has the tasks of any queue.
-    tasks = visitor.get(f"queues/{viewed}/redrive").body
-    assert "Tasks" in tabs(tasks)
-    assert ("Recent tasks" in tasks, "Redrive…" in tasks) == (True, False)
+    tasks = visitor.get(f"queues/{viewed}/redrive")
+    assert "Tasks" in links(tasks, TABS)
+    assert ("Recent tasks" in tasks.body, "Redrive…" in tasks.body) == (True, False)
+
+
+def test_address_of_a_queue_leads_to_its_overview_and_titles_name_the_page(
+    node: NodeProcess, viewed: str
+) -> None:
+    visitor = Visitor(node.url)
+
+    found = visitor.get(f"queues/{viewed}").headers["Location"]
+
+    assert found == visitor.address_of(f"queues/{viewed}/overview")
+    for path, title in (("overview", "Overview"), ("messages", "Messages"), ("tail", "Live tail")):
+        page = visitor.get(f"queues/{viewed}/{path}").body
+        assert f"<title>{viewed} · {title} · SkipMQ</title>" in page
 
 
 def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
@@ -118,9 +126,9 @@ def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
         sqs.receive_message(QueueUrl=url, VisibilityTimeout=0)
     sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": ""})
     visitor = Visitor(node.url)
-    page = visitor.get("queues/former-dead/redrive").body
-    assert "Redrive" in tabs(page)
-    assert 'name="destination" value="former"' in page
+    page = visitor.get("queues/former-dead/redrive")
+    assert "Redrive" in links(page, TABS)
+    assert 'name="destination" value="former"' in page.body
 
     answer = visitor.post(
         "queues/former-dead/redrive", {"destination": "former", "confirmed": "yes"}
@@ -128,11 +136,24 @@ def test_messages_of_a_queue_that_was_a_dead_letter_queue_go_back(
 
     assert answer.status == 303
     assert eventually(lambda: sqs.receive_message(QueueUrl=url).get("Messages"))
-    done = visitor.get("queues/former-dead/redrive").body
-    assert "moved to former" in done
+    done = visitor.get("queues/former-dead/redrive")
+    assert "moved to former" in done.body
     overview = visitor.get("queues/former/overview").body
     assert "1 moved in from <a" in overview
-    assert "Redrive" not in tabs(done)
+    assert "Redrive" not in links(done, TABS)
+
+
+def test_second_of_a_change_is_that_of_the_audit_log(node: NodeProcess) -> None:
+    with psycopg.connect(node.owner_url, autocommit=True) as owner:
+        place = ("timed", "000000000000", "us-east-1")
+        owner.execute("select skipmq.create_queue(%s, '{}', '{}', %s, %s)", place)
+        owner.execute(
+            "update skipmq.queue set modified_at = '2026-01-02 03:04:05.9Z' where name = 'timed'"
+        )
+
+    page = Visitor(node.url).get("queues/timed/settings").body
+
+    assert ">2026-01-02 03:04:05 UTC</time>" in page
 
 
 def test_consumers_and_age_are_counted(node: NodeProcess, sqs: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from support.forms import CHANGES, fields, state
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
-from support.visitor import Visitor, records, signed_in
+from support.visitor import Visitor, links, records, signed_in
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +37,13 @@ def sqs(signing: NodeProcess, key: dict[str, str]) -> Any:
 def test_viewer_sees_every_page(viewer: Visitor) -> None:
     for page in (
         "queues",
-        "queues/readable",
+        "queues/readable/messages",
         "queues/readable/settings",
         "queues/readable/redrive",
     ):
         answer = viewer.get(page)
         assert (answer.status, "readable" in answer.body) == (200, True)
-    assert "first" in viewer.get("queues/readable").body
+    assert "first" in viewer.get("queues/readable/messages").body
     assert "Your key lacks the right DeleteQueue." in viewer.get("queues/readable/delete").body
 
 
@@ -87,10 +87,10 @@ def test_key_for_some_queues_sees_those(signing: NodeProcess, keys: Keys, sqs: A
     assert "Open a queue by name" in visitor.get("queues").body
     found = visitor.get("open?name=readable").headers["Location"]
     assert found == visitor.address_of("queues/readable/overview")
-    assert visitor.get("queues/readable").status == 200
-    assert visitor.get("queues/unreadable").status == 403
+    assert visitor.get("queues/readable/messages").status == 200
+    assert visitor.get("queues/unreadable/messages").status == 403
     # Of a queue that is not there it learns as little.
-    assert visitor.get("queues/no-such").status == 403
+    assert visitor.get("queues/no-such/messages").status == 403
 
 
 def test_counts_are_hidden_where_the_queues_policy_denies_them(viewer: Visitor, sqs: Any) -> None:
@@ -123,3 +123,38 @@ def test_operator_pauses_and_resumes_and_sets_nothing_else(
 
     refused = operator.post("queues/readable/settings", settings, csrf=operator.csrf("queues"))
     assert "AccessDenied" in refused.body
+
+
+@pytest.mark.usefixtures("sqs")
+def test_menu_has_the_pages_that_a_key_may_open(
+    signing: NodeProcess, keys: Keys, viewer: Visitor
+) -> None:
+    narrow = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "readable"))
+    producer = signed_in(signing, keys.create(ACCOUNT, "--role", "producer"))
+
+    assert links(viewer.get("tasks"), "Pages") == ["Overview", "Queues", "Dead letters", "Tasks"]
+    assert links(narrow.get("queues"), "Pages") == ["Queues"]
+    # What it opens first is no refusal, which would be recorded.
+    assert narrow.get("/console/").headers["Location"] == narrow.address_of("queues")
+    assert narrow.get("queues").status == 200
+    tabs = "Pages of this queue"
+    assert links(viewer.get("queues/readable/overview"), tabs) == [
+        "Overview", "Messages", "Consumers", "Charts", "Settings"
+    ]  # fmt: skip
+    assert links(producer.get("queues/readable/overview"), tabs) == [
+        "Overview", "Charts", "Send", "Settings"
+    ]  # fmt: skip
+    assert "Audit log" not in viewer.get("queues/readable/overview").body
+    refused = [line for line in signing.lines if '"AccessDenied"' in line]
+    assert not any(
+        f'"client": "{each.address}"' in line for each in (narrow, producer) for line in refused
+    )
+
+
+@pytest.mark.usefixtures("sqs")
+def test_reader_cannot_type_where_it_cannot_save(viewer: Visitor) -> None:
+    page = viewer.get("queues/readable/settings").body
+
+    assert '<fieldset class="stack" disabled>' in page
+    assert 'aria-label="Policy" readonly' in page
+    assert page.count("Your key lacks the right SetQueueAttributes.") == 2

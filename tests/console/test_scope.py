@@ -25,7 +25,7 @@ def theirs(node: NodeProcess) -> str:
 
 def test_link_leads_every_visitor_to_the_same_queue(node: NodeProcess, theirs: str) -> None:
     """The links and forms of the page have its account and region, too."""
-    page = Visitor(node.url).get(theirs)
+    page = Visitor(node.url).get(f"{theirs}/messages")
 
     assert (page.status, f"arn:aws:sqs:{REGION}:{THEIRS}:theirs" in page.body) == (200, True)
     assert f'href="{theirs}/settings"' in page.body
@@ -38,9 +38,9 @@ def test_form_changes_the_queue_of_its_address(node: NodeProcess, theirs: str) -
 
     answer = visitor.post(f"{theirs}/send", {"body": "for them"})
 
-    assert (answer.status, answer.headers["Location"]) == (303, theirs)
-    assert "for them" in visitor.get(theirs).body
-    ours = visitor.get("queues/theirs")
+    assert (answer.status, answer.headers["Location"]) == (303, f"{theirs}/messages")
+    assert "for them" in visitor.get(f"{theirs}/messages").body
+    ours = visitor.get("queues/theirs/messages")
     assert (ours.status, "Queue not found" in ours.body) == (400, True)
 
 
@@ -48,14 +48,14 @@ def test_address_without_account_and_region_leads_to_those_that_were_open_last(
     node: NodeProcess, theirs: str
 ) -> None:
     visitor = Visitor(node.url)
-    old = "/console/queues/theirs?state=visible"
+    old = "/console/queues/theirs/messages?state=visible"
 
     first = visitor.get(old)
-    visitor.get(theirs)
+    visitor.get(f"{theirs}/messages")
     then = visitor.get(old)
 
-    assert first.headers["Location"] == visitor.address_of("queues/theirs?state=visible")
-    assert (then.status, then.headers["Location"]) == (302, f"{theirs}?state=visible")
+    assert first.headers["Location"] == visitor.address_of("queues/theirs/messages?state=visible")
+    assert (then.status, then.headers["Location"]) == (302, f"{theirs}/messages?state=visible")
     assert visitor.get("/console/nothing").status == 404
     assert visitor.post("/console/queues/theirs/delete", {"typed": "theirs"}).status == 404
 
@@ -107,8 +107,8 @@ def test_account_of_an_address_is_that_of_the_key_and_its_region_is_free(
     sqs = client(signing.url, region=REGION, **key)
     sqs.create_queue(QueueName="elsewhere")
 
-    foreign = visitor.get(f"/console/{REGION}/{THEIRS}/queues/elsewhere")
-    own = visitor.get(f"/console/{REGION}/{ACCOUNT}/queues/elsewhere")
+    foreign = visitor.get(f"/console/{REGION}/{THEIRS}/queues/elsewhere/messages")
+    own = visitor.get(f"/console/{REGION}/{ACCOUNT}/queues/elsewhere/messages")
 
     assert (foreign.status, own.status) == (403, 200)
     assert f"This page belongs to account {THEIRS}" in foreign.body

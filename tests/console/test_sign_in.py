@@ -59,7 +59,7 @@ def ask(node: NodeProcess, value: str) -> int:
 
 
 def test_every_page_wants_a_sign_in_and_leads_back(visitor: Visitor) -> None:
-    for page in ("queues", "create", "queues/orders", "queues/orders/settings", "nothing"):
+    for page in ("queues", "create", "queues/orders/messages", "queues/orders/settings", "nothing"):
         for address in (visitor.address_of(page), f"/console/{page}"):
             answer = visitor.get(address)
             assert answer.status == 303
@@ -307,7 +307,10 @@ def test_sign_out_ends_the_session_and_copies_of_its_cookie(
 @pytest.mark.parametrize(
     ("target", "leads"),
     [
-        ("/console/queues/orders?state=visible", "/console/queues/orders?state=visible"),
+        (
+            "/console/queues/orders/messages?state=visible",
+            "/console/queues/orders/messages?state=visible",
+        ),
         ("https://attacker.example/", "/console/"),
         ("//attacker.example/console/", "/console/"),
         ("/\\attacker.example", "/console/"),

@@ -39,7 +39,7 @@ def test_messages_are_shown_as_they_come(
 ) -> None:
     sqs.send_message(QueueUrl=url, MessageBody="before")
     browser.look("desktop", "light")
-    browser.open(f"{node.url}/console/queues/{name}")
+    browser.open(f"{node.url}/console/queues/{name}/messages")
     browser.tab_to("Live tail")
     browser.press(KEYS.ENTER)
     browser.wait("New messages, newest first")

@@ -38,7 +38,7 @@ def test_message_is_followed_by_keyboard_into_its_dead_letter_queue(
     sent = dead_letter(client(node.url), "trail")
     browser.look("desktop", "light")
     browser.complaints()
-    browser.open(f"{node.url}/console/queues/trail")
+    browser.open(f"{node.url}/console/queues/trail/messages")
     browser.tab_to("Find by ID")
     browser.press(KEYS.ENTER)
     browser.wait("Find the events of a message")
@@ -61,7 +61,7 @@ def test_timeline_is_linked_from_the_message_and_refreshes_itself(
     url = sqs.create_queue(QueueName="changing")["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="<b>x</b>")
     browser.look("desktop", "light")
-    browser.open(f"{node.url}/console/queues/changing")
+    browser.open(f"{node.url}/console/queues/changing/messages")
     browser.click(".message .preview")
     with browser.hastened():
         browser.tab_to("Timeline")

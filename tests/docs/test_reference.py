@@ -65,15 +65,18 @@ def test_every_error_has_its_status_and_a_remedy() -> None:
     documented = {code: status for codes, status, _ in rows for code in code_in(codes)}
 
     found = {each.code: each.status for each in every(errors.SqsError)}
-    assert documented.keys() == found.keys()
-    assert {code for code, status in found.items() if str(status) not in documented[code]} == set()
+    remedy = "a row of app/docs/reference/errors.md has each code, its status and what to do"
+    assert documented.keys() == found.keys(), remedy
+    assert {
+        code for code, status in found.items() if str(status) not in documented[code]
+    } == set(), remedy
 
 
 def test_every_sqlstate_has_its_error() -> None:
     rows = re.findall(r"^\| (`\w{5}`.*?) \| (.+?) \|$", text("errors"), re.MULTILINE)
     documented = {state: code_in(error) for states, error in rows for state in code_in(states)}
 
-    assert documented.keys() == errors.BY_SQLSTATE.keys()
+    assert documented.keys() == errors.BY_SQLSTATE.keys(), "a row of its table in errors.md"
     for state, error in errors.BY_SQLSTATE.items():
         if state not in {"SQ005", "42501"}:
             assert documented[state] == {error.code}
@@ -90,10 +93,11 @@ def test_every_action_of_ours_has_a_section_with_its_parameters() -> None:
     found = re.findall(r"^### (\w+)\n(.*?)(?=^### |\Z)", text("http"), re.MULTILINE | re.DOTALL)
     sections = dict(found)
 
-    assert sections.keys() == EXTENSIONS.keys()
+    assert sections.keys() == EXTENSIONS.keys(), "a section ### NAME of app/docs/reference/http.md"
     for name, request in REQUESTS.items():
         takes = sections[name].partition("*Returns*")[0]
-        assert {f for f in request.__struct_fields__ if f"`{f}`" not in takes} == set(), name
+        missing = {f for f in request.__struct_fields__ if f"`{f}`" not in takes}
+        assert missing == set(), f"name them in backticks, in *Takes* of {name}"
 
 
 # The records that actions return, without what no caller is shown.
@@ -150,7 +154,8 @@ def test_generated_table_is_complete(name: str, expected: set[str]) -> None:
 def test_options_of_a_consumer_are_documented() -> None:
     options = inspect.signature(App.consumer).parameters.keys() - {"self", "queue"}
 
-    assert {name for name in options if f"`{name}=" not in text("python")} == set()
+    missing = {name for name in options if f"`{name}=" not in text("python")}
+    assert missing == set(), "`NAME=…` in the table of app/docs/reference/python.md"
 
 
 def test_metrics_of_the_alerts_are_in_the_table() -> None:
@@ -158,7 +163,8 @@ def test_metrics_of_the_alerts_are_in_the_table() -> None:
     table = generated("metrics")
     used = {re.sub(r"_(bucket|sum|count)$", "", n) for n in re.findall(r"\bskipmq_\w+", rules)}
 
-    assert {name for name in used if f"`{name}`" not in table} == set()
+    unknown = {name for name in used if f"`{name}`" not in table}
+    assert unknown == set(), "the rules name a metric that skipmq.telemetry.metrics does not have"
 
 
 def test_tables_of_the_pages_are_as_the_code_is() -> None:

@@ -108,7 +108,9 @@ def test_wavers(runs, value):
     assert len(values) == 2, "the seed stays"
 
 
-def test_seconds_of_each_folder_are_shown(run: Run, folder: Path) -> None:
+def test_seconds_of_each_folder_and_the_share_of_the_processors_are_shown(
+    run: Run, folder: Path
+) -> None:
     (folder / "tests" / "slow").mkdir()
     (folder / "tests" / "slow" / "test_slow.py").write_text(
         "import time\n\ndef test_takes_a_second():\n    time.sleep(1)\n"
@@ -116,10 +118,12 @@ def test_seconds_of_each_folder_are_shown(run: Run, folder: Path) -> None:
 
     gate = run(OTHER, "-n", "2", "tests")
 
-    shown = gate.stdout.partition("= seconds by folder =")[2].splitlines()[1:3]
+    *shown, busy = gate.stdout.partition("= seconds by folder =")[2].splitlines()[1:4]
     seconds, folders = zip(*map(str.split, shown), strict=True)
     assert folders == ("tests/slow", "tests")
     assert float(seconds[0]) >= 1
+    assert re.fullmatch(r" +\d+\.\d% of \d+ processors were busy", busy)
+    assert 0 < float(busy.partition("%")[0]) <= 100
 
 
 def test_test_that_passes_once_alone_fails(run: Run, folder: Path) -> None:

@@ -29,6 +29,7 @@ def test_consumer_has_its_receives_and_deletes(sqs: Any, queue: str, ask: Ask) -
     eventually(lambda: totals() == (2, 3, 1, 0))
     (consumer,) = ask("ListConsumers", QueueUrl=queue)["Consumers"]
     assert (consumer["Interface"], consumer["ClientAddress"]) == ("HTTP", "127.0.0.1")
+    assert "otocore/" in consumer["UserAgent"]
     for name in ("LastReceiveSeconds", "SinceSeconds"):
         assert 0 <= consumer[name] < 60
 

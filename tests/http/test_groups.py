@@ -76,3 +76,30 @@ def test_pages_of_groups(sqs: Any, fifo: str, ask: Ask) -> None:
     found = [each["MessageGroupId"] for page in (first, second) for each in page["Groups"]]
     assert sorted(found) == [f"g{n}" for n in range(5)]
     assert "NextToken" not in second
+
+
+def test_message_is_rescheduled_whatever_its_state_is(sqs: Any, queue: str, ask: Ask) -> None:
+    sqs.send_message(QueueUrl=queue, MessageBody="later", DelaySeconds=900)
+    (delayed,) = ask("PeekMessages", QueueUrl=queue)["Messages"]
+    given = {"QueueUrl": queue, "MessageReferences": [delayed["MessageReference"]]}
+
+    later = ask("ReleaseMessages", **given, VisibleInSeconds=3600)
+    (hidden,) = ask("PeekMessages", QueueUrl=queue)["Messages"]
+    now = ask("ReleaseMessages", **given, VisibleInSeconds=0)
+
+    assert (later["Released"], now["Released"]) == (0, 1)
+    assert {each["Results"][0]["Outcome"] for each in (later, now)} == {"rescheduled"}
+    assert 900 < hidden["VisibleInSeconds"] <= 3600
+    (received,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+    assert received["Body"] == "later"
+    assert ask("ReleaseMessages", **given, VisibleInSeconds=60)["Released"] == 0
+    assert "Messages" not in sqs.receive_message(QueueUrl=queue)
+    wrong = ask("ReleaseMessages", status=400, **given, VisibleInSeconds=43_201)
+    assert "InvalidParameterValue" in wrong["__type"]
+
+
+def test_messages_of_a_fifo_queue_are_not_rescheduled(fifo: str, ask: Ask) -> None:
+    reference = "1-00000000-0000-4000-8000-000000000000"
+    given = {"QueueUrl": fifo, "MessageReferences": [reference], "VisibleInSeconds": 5}
+
+    assert "InvalidParameterValue" in ask("ReleaseMessages", status=400, **given)["__type"]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import psycopg
 import pytest
 
 from support.http import NodeProcess, WsgiProcess, client, eventually, extension
@@ -17,7 +18,9 @@ Ask = Callable[..., dict[str, Any]]
 def quiet(request: pytest.FixtureRequest, embedded_databases: Databases) -> Iterator[NodeProcess]:
     """Give a node whose database has no troubles of other tests."""
     door = WsgiProcess if request.config.getoption("door") == "wsgi" else NodeProcess
-    with door(database_url=as_node(embedded_databases.migrated()), workers=1) as process:
+    url = embedded_databases.migrated()
+    with door(database_url=as_node(url), workers=1) as process:
+        process.owner_url = url
         yield process.ready()
 
 
@@ -65,6 +68,34 @@ def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
     assert (database["State"], database["StandbyCount"]) == ("writable", 0)
     assert eventually(lambda: ask("GetOverview")["Nodes"]["Workers"] >= 1)
     assert len(ask("GetOverview", MaxResults=1)["Troubles"]) == 1
+
+
+def test_activity_has_messages_errors_durations_and_what_happened(quiet: NodeProcess) -> None:
+    ask = partial(extension, quiet.url)
+    url = client(quiet.url).create_queue(QueueName="active")["QueueUrl"]
+    client(quiet.url).send_message(QueueUrl=url, MessageBody="x")
+    ask("PeekMessages", status=400, QueueUrl=f"{url}-nowhere")
+
+    def steps(member: str) -> list[Any]:
+        with psycopg.connect(quiet.owner_url) as owner:
+            owner.execute("select skipmq.sum_minutes()")
+        activity = ask("GetOverview", Minutes=60)["Activity"]
+        assert activity["StepMinutes"] == 1
+        return [each[member] for each in activity["Steps"] if each.get(member)]
+
+    assert sum(eventually(lambda: steps("Sent"))) >= 1
+    assert eventually(lambda: steps("Messages"))[-1] >= 1
+    assert eventually(lambda: steps("Errors"))[0] == {"AWS.SimpleQueueService.NonExistentQueue": 1}
+    assert sum(steps("Requests")) >= len(steps("P99Milliseconds")) > 0
+    long = ask("GetOverview", Minutes=360)["Activity"]
+    assert long["StepMinutes"] == 5
+    (started, *_) = long["Events"]
+    assert (started["Event"], "Activity" in ask("GetOverview")) == ("node-started", False)
+
+
+@pytest.mark.parametrize("minutes", [0, 361])
+def test_overview_refuses_another_number_of_minutes(ask: Ask, minutes: int) -> None:
+    assert "InvalidParameterValue" in ask("GetOverview", status=400, Minutes=minutes)["__type"]
 
 
 @pytest.mark.parametrize("most", [0, 101])

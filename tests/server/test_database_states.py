@@ -18,6 +18,7 @@ from skipmq.protocol.limits import DEFAULT_ACCOUNT
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
 from support.servers import start
+from support.visitor import Visitor
 
 WORKERS = 2
 # Requests for health that reach each of the workers.
@@ -226,6 +227,24 @@ def test_state_is_named_by_health_metrics_log_and_errors_of_all_workers(
     assert (state(node, "writable"), node.metric("skipmq_database_available")) == (1, 1)
     assert any(f'"state": "{name}"' in line for line in node.lines[so_far:])
     assert "Traceback" not in node.log
+
+
+def test_pages_that_only_read_are_shown_while_the_database_takes_no_writes(
+    node: NodeProcess, embedded_databases: Databases, url: str
+) -> None:
+    client(node.url).create_queue(QueueName="readable")
+    visitor = Visitor(node.url)
+
+    with read_only(embedded_databases, url):
+        eventually(lambda: is_everywhere(node, "read_only", 503))
+        for page in ("queues", "dead-letters", "nodes", "tasks", "audit"):
+            assert visitor.get(page).status == 200, page
+        assert "/queues/readable/overview" in visitor.get("queues").body
+        home = visitor.get("/console/us-east-1/000000000000/").body
+        assert "read only" in home
+        assert ('id="to-queues"' in home, "not known" in home) == (True, False)
+
+    eventually(lambda: is_everywhere(node, "writable", 200))
 
 
 @pytest.mark.parametrize(("name", "hinder", "how", "text"), [STATES[0], STATES[3]])

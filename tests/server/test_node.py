@@ -273,8 +273,9 @@ async def test_node_that_stops_has_written_what_it_counted(
     database: str, owner: Connection
 ) -> None:
     orders = Queue(owner)
+    request = Request("POST", "/", {}, "", b"", "", "", client="10.0.0.1")
     async with listening_nodes(database, 1) as (node,):
-        consumer = node.consumers.counters(orders.id, None, "10.0.0.1")
+        consumer = node.consumers.counters(orders.id, None, request)
         node.activity.note(orders.id, 3)
         consumer.begin()
         consumer.end(3)

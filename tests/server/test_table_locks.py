@@ -87,6 +87,12 @@ def test_request_times_out_while_a_table_stays_locked(database: str, migration: 
         (trouble,) = eventually(found)
         assert MIGRATION in trouble["Summary"]
         assert MIGRATION in json.loads(raw(f"{node.url}/health/ready").body)["lock"]
+
+        def events() -> set[str]:
+            activity = extension(node.url, "GetOverview", Minutes=60)["Activity"]
+            return {each["Event"] for each in activity["Events"]}
+
+        eventually(lambda: "table-locked" in events())
         migration.rollback()
         sqs.send_message(QueueUrl=orders, MessageBody="now")
         messages = sqs.receive_message(QueueUrl=orders, MaxNumberOfMessages=10)["Messages"]

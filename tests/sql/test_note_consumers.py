@@ -3,14 +3,16 @@ from support.sql import Queue
 
 NOTE = (
     "select skipmq.note_consumers(%s, %s, %s, %s, %s::bigint[], %s::bigint[], %s::bigint[],"
-    " %s::bigint[], %s::bigint[], %s)"
+    " %s::bigint[], %s::bigint[], %s, %s)"
 )
 ROWS = "select process, caller, receives, received, deleted, waiting from skipmq.consumer"
 
 
 def note(node: Connection, process: str, queue: int, *numbers: int, last: int | None = 0) -> None:
     values = [[each] for each in numbers]
-    node.execute(NOTE, (process, [queue], ["AKIA1"], ["10.0.0.1"], [5000], [last], *values))
+    node.execute(
+        NOTE, (process, [queue], ["AKIA1"], ["10.0.0.1"], [5000], [last], *values, ["Boto3/1"])
+    )
 
 
 def test_later_totals_replace_earlier_ones(

@@ -5,7 +5,8 @@ from .test_note_consumers import note
 
 LIST = (
     "select caller, address, application, processes, since >= 5 and since < 35,"
-    " last_receive < 30, receives, received, deleted, waiting from skipmq.queue_consumers(%s)"
+    " last_receive < 30, receives, received, deleted, waiting, user_agent"
+    " from skipmq.queue_consumers(%s)"
 )
 
 
@@ -19,7 +20,7 @@ def test_processes_of_a_caller_are_added_up(
 
     rows = node.execute(LIST, (orders.id,)).fetchall()
 
-    assert rows == [("AKIA1", "10.0.0.1", None, ["a", "b"], True, True, 3, 30, 12, 3)]
+    assert rows == [("AKIA1", "10.0.0.1", None, ["a", "b"], True, True, 3, 30, 12, 3, "Boto3/1")]
 
 
 def test_waiting_receivers_of_a_silent_process_do_not_count(
@@ -29,7 +30,7 @@ def test_waiting_receivers_of_a_silent_process_do_not_count(
 
     advance(owner, "1 minute")
 
-    ((*_, waiting),) = owner.execute(LIST, (orders.id,)).fetchall()
+    ((*_, waiting, _),) = owner.execute(LIST, (orders.id,)).fetchall()
     assert waiting == 0
     advance(owner, "11 minutes")
     assert owner.execute(LIST, (orders.id,)).fetchall() == []

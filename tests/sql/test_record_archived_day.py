@@ -40,6 +40,20 @@ def test_day_that_the_export_has_no_more_is_withdrawn(orders: Queue) -> None:
     assert number(owner, "select count(*) from skipmq.archived_day") == 0
 
 
+def test_lake_that_is_not_the_archive_records_nothing_unless_it_replaces_it(orders: Queue) -> None:
+    day, owner = settle(orders, 3), orders.connection
+    to = number(owner, NEXT)
+    advance(owner, "1 day")
+    other = f"{RECORD[:-1]}, 'other', 'place')"
+    assert recorded(owner, day, 3, to)
+
+    assert number(owner, other, day, 3, to) is False
+    assert number(owner, "select lake from skipmq_views.archived_day") == ""
+    assert number(owner, other.replace("'place'", "'place', true"), day, 3, to)
+    assert number(owner, "select lake from skipmq_views.archived_day") == "other"
+    assert number(owner, RECORD, day, 3, to) is False
+
+
 def test_day_that_goes_on_is_not_recorded(orders: Queue) -> None:
     day = settle(orders, 1)
 
@@ -92,5 +106,5 @@ def test_node_may_record_and_reader_may_not(orders: Queue, node: Connection) -> 
         node,
         "select has_schema_privilege('skipmq_reader', 'skipmq', 'usage')"
         " or has_function_privilege('skipmq_reader',"
-        " 'skipmq.record_archived_day(date, bigint, bigint)', 'execute')",
+        " 'skipmq.record_archived_day(date, bigint, bigint, text, text, boolean)', 'execute')",
     )

@@ -33,6 +33,17 @@ def test_refusals_of_ten_minutes_have_the_time_since_the_first(owner: Connection
     assert [each[:4] for each in refusals(owner, "orders")] == [other[:4]]
 
 
+def test_refusals_of_all_places_have_theirs(owner: Connection) -> None:
+    owner.execute(NOTE, ("prices", 5))
+    owner.execute(NOTE.replace("000000000000", "111111111111"), ("prices", 6))
+    all_places = "select account, region, number from skipmq.refusals(null, null)"
+
+    assert owner.execute(all_places).fetchall() == [
+        ("111111111111", "us-east-1", 6),
+        ("000000000000", "us-east-1", 5),
+    ]
+
+
 def test_refusals_are_forgotten_after_six_hours(owner: Connection) -> None:
     owner.execute(NOTE, ("prices", 5))
     advance(owner, "7 hours")

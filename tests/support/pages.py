@@ -4,6 +4,8 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from itertools import takewhile
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -20,6 +22,9 @@ COMMENT = re.compile(r"<!--\s*(not run|file|slow):\s*(.*?)\s*-->", re.DOTALL)
 # The first line of a block that is a file: nothing but a comment with its name.
 FILE = re.compile(r"^(?:#|//|--|;|<!--)\s*([\w./-]+\.\w+|[\w./-]*file)(?:\s*-->)?\s*$")
 SHOWN = {"text"}
+# What stands between the commands of a line, and what may stand before one.
+BETWEEN = re.compile(r"[|&;()<>\n]+")
+BEFORE = re.compile(r"[|&;()\n]+|!|do|if|until|then|sudo|\w+=.*", re.DOTALL)
 # Run where a shell goes on while they serve; they print a line when they are ready.
 _BACKGROUND = """\
 . {file} >{log} 2>&1
@@ -71,6 +76,23 @@ def files() -> Iterator[Path]:
     yield from sorted(FOLDER.rglob("*.md"))
 
 
+def commands(block: Block) -> Iterator[list[str]]:
+    """Yield the words after each `skipmq` of a block of `sh`."""
+    text = block.text if block.language == "sh" else ""
+    # A comment takes the end of its line.
+    text = text.replace("\\\n", " ").replace("\n", "\n\n")
+    parts = shlex.shlex(text, posix=True, punctuation_chars="();<>|&\n")
+    parts.whitespace = " \t\r"
+    parts.whitespace_split = True
+    words = list(parts)
+    for place, word in enumerate(words):
+        if word == "skipmq" and (place == 0 or BEFORE.fullmatch(words[place - 1])):
+            found = [*takewhile(lambda each: not BETWEEN.fullmatch(each), words[place + 1 :])]
+            if found:
+                yield found
+
+
+@cache
 def read(file: Path) -> Page:
     """Return a page with its blocks; directives, whose language stands in braces, are none."""
     name = str(file.relative_to(FOLDER if file.is_relative_to(FOLDER) else ROOT))

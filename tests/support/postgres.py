@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import date
+from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -117,10 +118,11 @@ def with_long_lock_timeout(url: str) -> str:
     return url + "&options=-c%20lock_timeout%3D60s"
 
 
-def debian_servers() -> list[str]:
+@cache
+def debian_servers() -> tuple[str, ...]:
     """Return the versions of Debian's PostgreSQL that are installed and supported."""
     versions = [path.parent.parent.name for path in DEBIAN.glob("*/bin/initdb")]
-    return sorted(v for v in versions if v.isdigit() and int(v) in SUPPORTED)
+    return tuple(sorted(v for v in versions if v.isdigit() and int(v) in SUPPORTED))
 
 
 def dump(url: str) -> str:

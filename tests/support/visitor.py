@@ -108,3 +108,9 @@ def records(node: NodeProcess, visitor: Visitor, action: str) -> list[dict[str, 
         and each.get("action") == action
         and each["client"] == visitor.address
     ]
+
+
+def links(page: Answer, label: str) -> list[str]:
+    """Return the texts of the links in the navigation of a page with that label."""
+    shown = page.body.partition(f'aria-label="{label}"')[2].partition("</nav>")[0]
+    return re.findall(r"<a [^>]*>([^<]*)</a>", shown)

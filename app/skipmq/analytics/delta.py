@@ -76,6 +76,16 @@ class Table:
         return any(self.databases)
 
     @property
+    def identifier(self) -> str:
+        """The identifier that the table was created with; its copies have it too."""
+        return str(self._opened.metadata().id)
+
+    @property
+    def expired(self) -> date:
+        """The day before which days were removed from the table."""
+        return date.fromordinal(self._opened.transaction_version(table_keys.EXPIRED) or 1)
+
+    @property
     def version(self) -> int:
         """The number of the opened version."""
         return int(self._opened.version())
@@ -218,7 +228,7 @@ class Table:
 
     def expire(self, before: date) -> None:
         """Remove the days before this one."""
-        properties = _properties({"kind": "expire"})
+        properties = _properties({"kind": "expire"}, {table_keys.EXPIRED: before.toordinal()})
         with _conflicts():
             self._opened.delete(f"day < '{before}'", commit_properties=properties)
         self.reopen()

@@ -13,6 +13,7 @@ from skipmq.database.statement import (
     JSONB,
     TEXT,
     TEXTS,
+    Search,
     Statement,
     columns,
 )
@@ -46,7 +47,7 @@ class RevokedKey(msgspec.Struct, rename="pascal", omit_defaults=True):
 
 
 _ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_keys()")
-_REVOKED = Statement(f"select {columns(RevokedKey)} from skipmq.revoked_access_keys($1)", TEXT)
+_REVOKED = Search(f"select {columns(RevokedKey)} from skipmq.revoked_access_keys($1)", TEXT)
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
     "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9)",

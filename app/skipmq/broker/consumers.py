@@ -24,6 +24,7 @@ from skipmq.database.statement import (
     whole,
 )
 from skipmq.protocol import errors
+from skipmq.protocol.call import Request
 
 # Seconds between two writes of the numbers of queues, and of their consumers.
 _ACTIVITY_INTERVAL, INTERVAL = 1.0, 5.0
@@ -32,12 +33,14 @@ _ADD = Statement(
 )
 # Limits in a process; further consumers are counted as one without a name.
 QUEUE_CONSUMERS, CONSUMERS = 200, 10_000
+# Characters that are kept of a user agent.
+USER_AGENT = 250
 # Seconds without a request after which a consumer is forgotten.
 IDLE = 600.0
 OTHERS = "others"
 _NOTE = Statement(
-    "select skipmq.note_consumers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
-    TEXT, BIGINTS, TEXTS, TEXTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, INTEGERS,
+    "select skipmq.note_consumers($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+    TEXT, BIGINTS, TEXTS, TEXTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, BIGINTS, INTEGERS, TEXTS,
 )  # fmt: skip
 
 
@@ -81,10 +84,12 @@ class Consumer:
         "receives",
         "since",
         "used",
+        "user_agent",
         "waiting",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, user_agent: str | None) -> None:
+        self.user_agent = user_agent
         self.since = self.used = monotonic()
         self.last: float | None = None
         self.receives = self.received = self.deleted = self.waiting = 0
@@ -125,6 +130,7 @@ class ListedConsumer(msgspec.Struct, rename="pascal", omit_defaults=True):
     access_key_id: Annotated[
         str | None, "case when application is null then nullif(caller, '') end"
     ] = None
+    user_agent: str | None = None
     receives: int | None = None
     received: int | None = None
     deleted: int | None = None
@@ -146,19 +152,20 @@ class Consumers(Flushed):
         self._found: dict[tuple[int, str | None, str], Consumer] = {}
         self._counts: dict[int, int] = {}
 
-    def counters(self, queue_id: int, key_id: str | None, address: str) -> Consumer:
-        """Return the counters of a caller of a queue."""
-        found = self._found.get((queue_id, key_id, address))
-        return self._add(queue_id, key_id, address) if found is None else found
+    def counters(self, queue_id: int, key_id: str | None, request: Request) -> Consumer:
+        """Return the counters of the caller of a queue that sent a request."""
+        found = self._found.get((queue_id, key_id, request.client))
+        return self._add(queue_id, key_id, request) if found is None else found
 
-    def _add(self, queue_id: int, key_id: str | None, address: str) -> Consumer:
+    def _add(self, queue_id: int, key_id: str | None, request: Request) -> Consumer:
+        address, agent = request.client, request.headers.get("user-agent")
         count = self._counts.get(queue_id, 0)
         if count >= QUEUE_CONSUMERS or len(self._found) >= CONSUMERS:
-            key_id, address = None, OTHERS
+            key_id, address, agent = None, OTHERS, None
             queue_id = queue_id if queue_id in self._counts else 0
         key = (queue_id, key_id, address)
         if key not in self._found:
-            self._found[key] = Consumer()
+            self._found[key] = Consumer(agent and agent[:USER_AGENT])
             self._counts[queue_id] = count + 1
         return self._found[key]
 
@@ -196,6 +203,7 @@ class Consumers(Flushed):
             [each.received for _, each in changed],
             [each.deleted for _, each in changed],
             [each.waiting for _, each in changed],
+            [each.user_agent for _, each in changed],
         )
         try:
             await self._database.rows_by_queue(_NOTE, (self._process,), queues, *columns)

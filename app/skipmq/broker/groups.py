@@ -12,6 +12,7 @@ from skipmq.database.statement import (
     BIGINT,
     BIGINTS,
     INTEGER,
+    INTEGERS,
     TEXT,
     TEXTS,
     UUIDS,
@@ -63,6 +64,11 @@ _RELEASE = Statement(
     "select outcome, messages from skipmq.release_messages($1, $2, $3, $4) order by place",
     BIGINT, BIGINTS, UUIDS, TEXTS,
 )  # fmt: skip
+# By number: of any receive, or of none.
+_RESCHEDULE = Statement(
+    "select outcome from skipmq.change_visibility($1, $2, $3, $4, null, $5) order by place",
+    BIGINT, BIGINTS, INTEGERS, UUIDS, INTEGERS,
+)  # fmt: skip
 
 
 async def listed(  # noqa: PLR0913, PLR0917 - the parameters of queue_groups.
@@ -100,3 +106,21 @@ async def release(
     parameters = (queue.id, ids, message_ids, [*groups])
     rows = await database.rows(_RELEASE, parameters, deadline=deadline, tenant=queue.id)
     return [(outcome, count) for outcome, count in rows]
+
+
+async def reschedule(
+    database: Database,
+    queue: Queue,
+    messages: Sequence[tuple[int | None, str]],
+    seconds: int,
+    deadline: float,
+) -> list[str]:
+    """Make messages of a standard queue visible in some seconds from now; return an outcome each.
+
+    Those in flight, delayed and visible alike; one without a number is missing.
+    """
+    ids, message_ids = [number or 0 for number, _ in messages], [each for _, each in messages]
+    every = len(messages)
+    parameters = (queue.id, ids, [-1] * every, message_ids, [seconds] * every)
+    rows = await database.rows(_RESCHEDULE, parameters, deadline=deadline, tenant=queue.id)
+    return ["rescheduled" if outcome == "changed" else outcome for (outcome,) in rows]

@@ -8,7 +8,16 @@ from uuid import UUID
 from skipmq.broker.inspection import MessageFilter
 from skipmq.database import statement
 from skipmq.database.partitions import Database
-from skipmq.database.statement import BOOLEAN, INTEGER, JSONB, TEXT, TEXTS, Statement, columns
+from skipmq.database.statement import (
+    BOOLEAN,
+    INTEGER,
+    JSONB,
+    TEXT,
+    TEXTS,
+    Search,
+    Statement,
+    columns,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ _LIST = Statement(
 _NO_FILTER = dict.fromkeys(
     ("body_contains", "attribute_name", "attribute_value", "further"), "null"
 )
-_ACCOUNT = Statement(
+_ACCOUNT = Search(
     f"select source_arn, {columns(MoveTask, **_NO_FILTER)} from skipmq.account_tasks($1, $2, $3)",
     TEXT, TEXT, INTEGER,
 )  # fmt: skip

@@ -91,6 +91,14 @@ class Overviews:
             self._caches.setdefault(pool, _Cache(pool, self._replication))
         return await asyncio.gather(*(self._caches[pool].current() for pool in pools))
 
+    def lacks_standbys(self) -> bool:
+        """Return whether fewer standbys than commits wait for were connected, a minute ago at most.
+
+        Reads nothing.
+        """
+        known = [each.latest for each in self._caches.values() if each.latest is not None]
+        return any(each.server.standby_count < each.level.required for each in known)
+
     async def run(self) -> None:
         """Read the overviews at intervals until cancelled."""
         await self.current()
@@ -108,20 +116,20 @@ class _Cache:
     def __init__(self, pool: Pool, replication: Replication) -> None:
         self._pool, self._replication = pool, replication
         self._reading = SharedRead(self._read)
-        self._latest: OverviewSnapshot | None = None
+        self.latest: OverviewSnapshot | None = None
 
     async def current(self) -> Overview:
-        if self._latest is not None and monotonic() - self._latest.at < _VALID_SECONDS:
-            return Overview(self._pool, self._latest, None)
+        if self.latest is not None and monotonic() - self.latest.at < _VALID_SECONDS:
+            return Overview(self._pool, self.latest, None)
         reading = await self._reading.within(_TIMEOUT)
         if reading is None:
-            return Overview(self._pool, self._latest, errors.ServiceUnavailable())
+            return Overview(self._pool, self.latest, errors.ServiceUnavailable())
         error = reading.exception()
         if error is None:
-            self._latest = reading.result()
+            self.latest = reading.result()
         elif not isinstance(error, errors.SqsError):
             raise error
-        return Overview(self._pool, self._latest, error)
+        return Overview(self._pool, self.latest, error)
 
     async def _read(self) -> OverviewSnapshot:
         (row,) = await self._pool.rows(_SERVER)

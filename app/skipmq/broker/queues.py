@@ -12,7 +12,17 @@ import msgspec
 
 from skipmq.broker.messages.group_commit import GroupCommit
 from skipmq.database.partitions import Database
-from skipmq.database.statement import BIGINT, INTEGER, INTERVAL, JSONB, TEXT, TEXTS, Rows, Statement
+from skipmq.database.statement import (
+    BIGINT,
+    INTEGER,
+    INTERVAL,
+    JSONB,
+    TEXT,
+    TEXTS,
+    Rows,
+    Search,
+    Statement,
+)
 from skipmq.protocol import errors
 from skipmq.protocol.identity import QueueName
 from skipmq.protocol.queue_attributes import QueueAttributes
@@ -36,8 +46,8 @@ _CREATE = Statement(
     TEXT, JSONB, JSONB, TEXT, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
 _GET = Statement(
-    "select queue_id, fifo, attributes, tags, extract(epoch from created_at)::bigint,"
-    " extract(epoch from modified_at)::bigint from skipmq.get_queue($1, $2, $3)",
+    "select queue_id, fifo, attributes, tags, floor(extract(epoch from created_at))::bigint,"
+    " floor(extract(epoch from modified_at))::bigint from skipmq.get_queue($1, $2, $3)",
     TEXT, TEXT, TEXT,
 )  # fmt: skip
 _PLACE = Statement("select skipmq.queue_place($1, $2, $3)", TEXT, TEXT, TEXT)
@@ -45,7 +55,7 @@ _LIST = Statement(
     "select name from skipmq.list_queues($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
 )  # fmt: skip
-_PLACES = Statement(
+_PLACES = Search(
     "select account, region, queues from skipmq.queue_places($1, $2, $3)", TEXT, TEXT, INTEGER
 )
 _SOURCES = Statement(

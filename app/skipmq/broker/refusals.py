@@ -31,6 +31,8 @@ class RefusalKey(NamedTuple):
 class Refusal(NamedTuple):
     """The refusals of a caller in the last MINUTES minutes; `seconds` since the first."""
 
+    account: str
+    region: str
     queue: str
     caller: str
     error: str
@@ -88,9 +90,13 @@ class Refusals(Flushed):
 
 
 async def recent(
-    database: Database, account: str, region: str, queue: str | None, deadline: float
+    database: Database,
+    account: str | None,
+    region: str | None,
+    queue: str | None,
+    deadline: float,
 ) -> list[Refusal]:
-    """Return the refusals of an account and region, or on one queue, the most first."""
+    """Return the refusals of an account and region, or of all, or on a queue, the most first."""
     parameters = (account, region, queue, MINUTES)
     found = await database.rows_everywhere(_LIST, parameters, deadline=deadline)
     rows = [Refusal(*row) for rows in found for row in rows]

@@ -79,6 +79,7 @@ def jobs(settings: Settings) -> list[Job]:
         Job(
             "mark noisy tenants", 1.0, Statement("select skipmq.mark_noisy($1)", INTEGER), (CHUNK,)
         ),
+        Job("sum minutes", 15.0, Statement("select skipmq.sum_minutes()"), (), UNLIMITED),
         Job("clear retired", 1.0, Statement("select skipmq.clear_retired($1)", INTEGER), (CHUNK,)),
         Job("expire messages", 5.0, expire, (EXPIRED,), EXPIRED),
         Job(

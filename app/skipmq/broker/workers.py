@@ -28,6 +28,20 @@ class Worker(NamedTuple):
     seen: float
     figures: dict[str, float]
 
+    @property
+    def node(self) -> str:
+        """Return the name of its node: the host, with the port where that is known."""
+        return _name(self.host, self.figures.get("port"))
+
+
+def name_of(port: int | None) -> str:
+    """Return the name of this node, which listens on a port."""
+    return _name(socket.gethostname(), port)
+
+
+def _name(host: str, port: float | None) -> str:
+    return f"{host}:{port}" if port else host
+
 
 async def beat(database: Database, process: str, figures: dict[str, Any]) -> None:
     """Record that this process runs; an unavailable database is no error."""

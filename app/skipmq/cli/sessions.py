@@ -24,7 +24,7 @@ _SESSIONS = (
 )
 _NODES = (
     Column("process"),
-    Column("host", 1),
+    Column("node", 1),
     Column("release", 3),
     Column("up", 2, is_number=True),
     Column("seen", 0, is_number=True),
@@ -112,7 +112,7 @@ def nodes() -> tuple[Any, Any]:
     rows = [
         (
             each["Process"],
-            each["Host"],
+            each["Node"],
             each["Release"],
             duration(each["Seconds"]),
             duration(each["SeenSeconds"]),

@@ -1,12 +1,17 @@
-"""The layout of charts: positions of lines, ticks and labels, which templates render as SVG."""
+"""The layout of charts: positions of lines, ticks and labels, which templates render as SVG.
 
-from collections.abc import Callable, Mapping, Sequence
+Positions across are percentages of the plot, which is as wide as there is room, and positions down
+are pixels, so that texts have one size at each width; points are in units of WIDTH.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from skipmq.console import formats
 
-WIDTH, HEIGHT = 600, 180
-LEFT, RIGHT, TOP, BOTTOM = 56, 8, 10, 24
+WIDTH, HEIGHT = 1_000, 180
+TOP, BOTTOM = 10, 24
 _TICKS = 4
 _DAY = 1_440
 # Minutes between two labels of a time axis, and the maximum number of labels.
@@ -15,6 +20,7 @@ _MARKS = 7
 _MICROSECONDS = ((60_000_000, "min"), (1_000_000, "s"), (1_000, "ms"), (1, "µs"))
 
 Values = Sequence[int | None]
+Event = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -31,11 +37,13 @@ class Chart:
     # Position and label on the y axis; position and time in seconds on the x axis.
     ticks: list[tuple[float, str]]
     marks: list[tuple[float, int]]
-    # Position, width, time and the values of all lines for each time.
-    columns: list[tuple[float, float, int, list[str]]]
+    # Time and the values of all lines.
+    columns: list[tuple[int, list[str]]]
     # Whether times are days.
     has_days: bool
     summary: dict[str, str] = field(default_factory=dict)
+    # Its anchor in the page, if other pages lead to it.
+    key: str = ""
 
 
 def span(value: int) -> str:
@@ -74,30 +82,25 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
     peak = max((each for line in values.values() for each in line if each is not None), default=0)
     tick = _tick(max(peak, unit.minimum), unit)
     top = tick * -(-max(peak, unit.minimum) // tick)
-    first, width = times[0], (WIDTH - LEFT - RIGHT) / len(times)
+    first, width = times[0], WIDTH / len(times)
     floor = HEIGHT - BOTTOM
 
     def down(value: int) -> float:
         return round(floor - (floor - TOP) * value / top, 1)
 
     columns = [
-        (
-            round(LEFT + index * width, 1),
-            round(width, 2),
-            time,
-            [_formatted(line[index], unit) for line in values.values()],
-        )
+        (time, [_formatted(line[index], unit) for line in values.values()])
         for index, time in enumerate(times)
     ]
     minutes = len(times) * step // 60
     every = 60 * next(each for each in _STEPS if minutes / each <= _MARKS)
     marks = [
-        (round(LEFT + (time - first) / step * width + width / 2, 1), time)
+        (round(100 * ((time - first) / step + 0.5) / len(times), 2), time)
         for time in range(-(-first // every) * every, times[-1] + 1, every)
     ]
 
     def across(index: int) -> float:
-        return LEFT + (index + 0.5) * width
+        return (index + 0.5) * width
 
     return Chart(
         title,
@@ -119,7 +122,23 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
 def position(time: float, times: Sequence[int], step: int) -> float | None:
     """Return the position of a time on the x axis, or None outside of it."""
     share = (time - times[0]) / (len(times) * step)
-    return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1) if 0 <= share <= 1 else None
+    return round(100 * share, 2) if 0 <= share <= 1 else None
+
+
+def placed(events: Iterable[Mapping[str, Any]], times: Sequence[int], step: int) -> list[Event]:
+    """Return the events of a period in their order, with their positions: `time` to `until`."""
+    shown = []
+    for event in sorted(events, key=lambda event: event["time"]):
+        began, end = event["time"], event.get("until")
+        if end is not None and end >= times[0]:
+            began = max(began, times[0])
+        across = position(began, times, step)
+        if across is None:
+            continue
+        last = None if end is None else position(min(end, times[-1] + step), times, step)
+        width = None if last is None else round(max(last - across, 0.5), 2)
+        shown.append({**event, "across": across, "width": width})
+    return shown
 
 
 def _parts(line: Values, across: Callable[[int], float], down: Callable[[int], float]) -> list[str]:

@@ -67,6 +67,12 @@ def day(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%b %-d}"
 
 
+def brief_moment(seconds: float, now: float) -> str:
+    """Format a time as the time of day, with its day where that is not the day of `now`."""
+    at, today = (datetime.fromtimestamp(each, UTC) for each in (seconds, now))
+    return f"{at:%H:%M:%S}" if at.date() == today.date() else f"{at:%b %-d %H:%M}"
+
+
 def exact_moment(seconds: float) -> str:
     """Format a time in seconds since 1970 to the millisecond."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC"
@@ -125,6 +131,6 @@ def curves(minutes: Sequence[Mapping[str, int]], clock: int) -> dict[str, Any]:
 
 
 FILTERS = (
-    count, exact, duration, size, moment, clock, day, exact_moment, machine_moment, pretty, age,
-    curves,
+    count, exact, duration, size, moment, brief_moment, clock, day, exact_moment, machine_moment,
+    pretty, age, curves,
 )  # fmt: skip

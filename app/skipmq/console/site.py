@@ -9,7 +9,7 @@ import hmac
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import flask
@@ -18,7 +18,7 @@ from flask.typing import ResponseReturnValue
 from jinja2 import Environment
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from skipmq.console import bodies, formats, scope
+from skipmq.console import bodies, formats, scope, terminal
 from skipmq.console.session import SECONDS, Seal, Session, cookie_name
 from skipmq.console.visit import Visit
 from skipmq.protocol import errors, limits
@@ -42,6 +42,30 @@ FOREIGN_FORM = "The form is out of date, or another site has sent it. Reload its
 THEMES = ("auto", "light", "dark")
 _THEME, _YEAR = "skipmq_theme", 365 * 86_400
 _SAFE = {"GET", "HEAD"}
+
+
+class MenuPage(NamedTuple):
+    """A page of the menu: its view, what it is called, its key, and the permission to open it.
+
+    That is of all queues; a key without any may open queues by name.
+    """
+
+    view: str
+    label: str
+    key: str
+    permission: str = ""
+
+
+_MENU = (
+    MenuPage("overview", "Overview", "o", "ListQueues"),
+    MenuPage("queues", "Queues", "q"),
+    MenuPage("dead_letters", "Dead letters", "d", "ListQueues"),
+    MenuPage("database", "Database", "b", "DescribeDatabase"),
+    MenuPage("nodes", "Nodes", "n", "DescribeDatabase"),
+    MenuPage("all_tasks", "Tasks", "t", "ListMessageMoveTasks"),
+    MenuPage("access_keys", "Keys", "k", "ListAccessKeys"),
+    MenuPage("audit", "Audit log", "a", "ListAuditRecords"),
+)
 # Views that do not require a sign-in.
 _PUBLIC = {"console.static", "console.sign_in", "console.theme"}
 _STATIC = Path(__file__).parent / "static"
@@ -213,10 +237,19 @@ class _Site:
             "file": self._static_url,
             "identity": flask.g.visit.identity,
             "is_fragment": is_fragment,
+            "menu": [] if is_fragment else self._menu(),
             "notice": notice,
             "session": session(),
+            "terminal_command": terminal.command,
             "theme": theme if theme in THEMES else "auto",
         }
+
+    def _menu(self) -> list[MenuPage]:
+        """Return the pages that the visitor may open; none before the sign-in."""
+        visit = flask.g.visit
+        if self._broker.node.keys is not None and visit.identity.key_id is None:
+            return []
+        return [each for each in _MENU if not each.permission or visit.may(each.permission)]
 
     def _static_url(self, name: str) -> str:
         return flask.url_for("console.static", filename=name, v=self._versions[name])

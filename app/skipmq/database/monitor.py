@@ -12,7 +12,7 @@ import psycopg
 
 from skipmq.database.availability import Observer
 from skipmq.database.partitions import Database
-from skipmq.database.pool import has_no_slot, is_read_only
+from skipmq.database.retry import has_no_slot, is_read_only
 from skipmq.database.statement import Statement
 from skipmq.database.wakeup import SharedRead, every
 from skipmq.protocol import errors

@@ -18,11 +18,11 @@ from skipmq.database import address
 from skipmq.database.availability import Observer
 from skipmq.database.fairness import Tenant
 from skipmq.database.pool import CONNECTION_WAIT, STATEMENT_SECONDS, Parameters, Pool
-from skipmq.database.statement import Rows, Statement
+from skipmq.database.statement import Rows, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
-_CLOCK = Statement("select extract(epoch from skipmq.clock())::float8")
+_CLOCK = Search("select extract(epoch from skipmq.clock())::float8")
 _MAP = Statement("select homes, addresses from skipmq.partition_map()")
 # As in sql/router/00_placement.sql.
 _SUFFIX = re.compile(

@@ -19,7 +19,7 @@ from skipmq.database.connection import Connection
 from skipmq.database.damage import DamageNotes
 from skipmq.database.fairness import FairSemaphore, Tenant
 from skipmq.database.listener import Session
-from skipmq.database.retry import Verdict
+from skipmq.database.retry import Verdict, has_no_slot, is_read_only
 from skipmq.database.statement import Rows, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
@@ -38,9 +38,6 @@ _TRIES = 3
 CONNECTION_WAIT = 10.0
 # Seconds that a statement of a command may take.
 STATEMENT_SECONDS = 60.0
-# Messages for max_connections, reserved connections, and the limits of a database or role
-# (PostgreSQL's src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).
-_NO_SLOT = ("too many clients already", "remaining connection slots", "too many connections for")
 _TOO_SLOW = "The database did not answer in time; try again."
 # The least time for a search, even past its deadline.
 _MINIMUM_SECONDS = 0.1
@@ -68,25 +65,6 @@ def _is_final(error: Exception) -> bool:
     """Return whether an error also answers an earlier try whose outcome is unknown."""
     return isinstance(error, errors.SqsError) and not isinstance(
         error, (errors.ServiceUnavailable, errors.Locked)
-    )
-
-
-def is_read_only(error: Exception) -> bool:
-    """Return whether an error means that a server is reachable and read-only."""
-    # With several servers libpq gives only a text (PostgreSQL manual, 34.1.2 target_session_attrs).
-    return isinstance(error, psycopg.errors.ReadOnlySqlTransaction) or (
-        isinstance(error, psycopg.OperationalError) and "session is read-only" in str(error)
-    )
-
-
-def has_no_slot(error: Exception) -> bool:
-    """Return whether an error means that a server has no connection left for this role.
-
-    libpq gives only the server's text for a refused connection, and no SQLSTATE; in a language
-    other than English the error counts as an unreachable server.
-    """
-    return isinstance(error, psycopg.errors.TooManyConnections) or (
-        isinstance(error, psycopg.OperationalError) and any(text in str(error) for text in _NO_SLOT)
     )
 
 
@@ -274,6 +252,10 @@ class Pool:
             permitted = perf_counter()
         borrowed: Connection | None = None
         try:
+            if is_search and is_read_only(self.availability.failure):
+                # Not kept: it may be that of a server that is the primary no more.
+                borrowed = await self._open()
+                return await self._read(borrowed, statement, values)
             if self.availability.is_unavailable or (durable and self.standbys.is_unavailable):
                 raise _Unavailable(errors.ServiceUnavailable(), unknown=False)
             borrowed = self._take_idle() or await self._open()
@@ -295,6 +277,15 @@ class Pool:
         self.observer.observe("connection wait", permitted - began)
         self.observer.observe("transaction", perf_counter() - permitted)
         return rows
+
+    async def _read(
+        self, opened: Connection, statement: Statement, values: list[bytes | None]
+    ) -> Rows:
+        """Run a statement that writes nothing, on a connection that is closed afterwards."""
+        try:
+            return await opened.rows(statement, values, self._seconds)
+        finally:
+            opened.broken = True
 
     def _give_back(self, borrowed: Connection, is_search: bool) -> None:
         if is_search and borrowed.timed_out:

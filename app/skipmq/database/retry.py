@@ -62,6 +62,10 @@ _CONNECTION_OF_ROUTER = "XX000"
 # about to call is gone, and there is another in its place. The server never translates this.
 _REMADE = re.compile(r"cache lookup failed for function [0-9]+")
 
+# Messages for max_connections, reserved connections, and the limits of a database or role
+# (PostgreSQL's src/backend/storage/lmgr/proc.c and src/backend/utils/init/postinit.c).
+_NO_SLOT = ("too many clients already", "remaining connection slots", "too many connections for")
+
 
 def text(error: psycopg.Error) -> str:
     """Return the error text, without what a router adds to one of a partition."""
@@ -115,3 +119,22 @@ def _is_of_client(error: psycopg.Error) -> bool:
         # The context of a parameter's error names no function.
         return "skipmq." not in (error.diag.context or "")
     return error.sqlstate in _OF_CLIENTS
+
+
+def is_read_only(error: Exception | None) -> bool:
+    """Return whether an error means that a server is reachable and read-only."""
+    # With several servers libpq gives only a text (PostgreSQL manual, 34.1.2 target_session_attrs).
+    return isinstance(error, psycopg.errors.ReadOnlySqlTransaction) or (
+        isinstance(error, psycopg.OperationalError) and "session is read-only" in str(error)
+    )
+
+
+def has_no_slot(error: Exception) -> bool:
+    """Return whether an error means that a server has no connection left for this role.
+
+    libpq gives only the server's text for a refused connection, and no SQLSTATE; in a language
+    other than English the error counts as an unreachable server.
+    """
+    return isinstance(error, psycopg.errors.TooManyConnections) or (
+        isinstance(error, psycopg.OperationalError) and any(text in str(error) for text in _NO_SLOT)
+    )

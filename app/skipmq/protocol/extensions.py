@@ -66,6 +66,7 @@ class GetMessageTimeline(QueueParameters, kw_only=True):
 class GetOverview(Parameters, kw_only=True):
     QueueName: str | None = None
     MaxResults: Integer | None = None
+    Minutes: Integer | None = None
     Everywhere: bool = False
     Folded: bool = False
 
@@ -161,6 +162,7 @@ class PeekNewestMessages(QueueParameters, kw_only=True):
 class ReleaseMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")] | None = None
     MessageGroupIds: Annotated[list[str], elements("MessageGroupId")] | None = None
+    VisibleInSeconds: Integer | None = None
 
 
 class SearchMessages(FilterParameters, kw_only=True):

@@ -57,8 +57,8 @@ def application(mount: web.Mount) -> flask.Flask:
             return metrics.snapshot()
 
         janitors = Janitors(node.database, settings, metrics)
-        # The server has the connections of clients, whose number is unknown here.
-        node.start(janitors, Heartbeat(node, snapshot, lambda: None))
+        # The server has the connections of clients, whose number is unknown here, and the port.
+        node.start(janitors, Heartbeat(node, snapshot, lambda: None, port=None))
         return broker
 
     broker = asyncio.run_coroutine_threadsafe(start(), loop).result()

@@ -53,6 +53,7 @@ async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, 
             {
                 "Process": each.process,
                 "Host": each.host,
+                "Node": each.node,
                 "Release": each.release,
                 "Seconds": int(each.uptime),
                 "SeenSeconds": int(each.seen),

@@ -59,7 +59,10 @@ def _receiver(node: Node, call: Call, text: str | None) -> dict[str, str | None]
 async def release_messages(
     node: Node, call: Call[extensions.ReleaseMessages], queue: Queue
 ) -> dict[str, Any]:
-    """Make messages in flight visible now; those of a FIFO queue with all of their groups."""
+    """Make messages in flight visible now; those of a FIFO queue with all of their groups.
+
+    With `VisibleInSeconds` those of a standard queue then, whatever their state is.
+    """
     parameters = call.parameters
     references, names = parameters.MessageReferences or [], parameters.MessageGroupIds or []
     if not 1 <= len(references) + len(names) <= limits.PICKED:
@@ -69,6 +72,25 @@ async def release_messages(
     if names and not queue.fifo:
         raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
     chosen = [_chosen(each) for each in references]
+    seconds = parameters.VisibleInSeconds
+    if seconds is not None:
+        if queue.fifo:
+            raise errors.InvalidParameterValueException(
+                "Messages of a FIFO queue cannot be rescheduled."
+            )
+        reason = f"Must be between 0 and {limits.VISIBILITY_TIMEOUT}."
+        checks.between(seconds, 0, limits.VISIBILITY_TIMEOUT, "VisibleInSeconds", reason)
+        outcomes = await groups.reschedule(node.database, queue, chosen, seconds, call.deadline)
+        changed = outcomes.count("rescheduled")
+        if changed and not seconds:
+            node.sent(queue, changed)
+        return {
+            "Released": 0 if seconds else changed,
+            "Results": [
+                {"MessageReference": reference, "Outcome": outcome}
+                for reference, outcome in zip(references, outcomes, strict=True)
+            ],
+        }
     released = await groups.release(node.database, queue, chosen, names, call.deadline)
     count = sum(messages for _, messages in released)
     if count:

@@ -91,7 +91,7 @@ def worker_troubles(workers: Sequence[Worker], now: float) -> list[dict[str, Any
     """Return the troubles of workers by their heartbeats; `now` is in seconds since 1970."""
     alive = [each for each in workers if each.seen < SILENT_SECONDS]
     found = [
-        described("worker-silent", reason=each.host, seconds=each.seen)
+        described("worker-silent", reason=each.node, seconds=each.seen)
         for each in workers
         if each.seen >= SILENT_SECONDS
     ]
@@ -102,7 +102,7 @@ def worker_troubles(workers: Sequence[Worker], now: float) -> list[dict[str, Any
 
 
 def _figure_troubles(worker: Worker, now: float) -> Iterator[dict[str, Any]]:
-    figures, host = worker.figures, worker.host
+    figures, host = worker.figures, worker.node
     if figures.get("refused", 0) > bound("requests-refused"):
         yield described("requests-refused", reason=host)
     if figures.get("cut", 0) > bound("database-slow"):
@@ -130,7 +130,7 @@ def _slow(alive: Sequence[Worker]) -> Iterator[dict[str, Any]]:
         own = slowest.pop(each.process, 0.0)
         usual = median(slowest.values()) if slowest else 0.0
         if own > bound("node-slow") and own >= SLOW_FACTOR * usual:
-            yield described("node-slow", reason=each.host)
+            yield described("node-slow", reason=each.node)
         if _is_used(each):
             slowest[each.process] = own
 

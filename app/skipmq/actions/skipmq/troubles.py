@@ -6,9 +6,10 @@ from time import monotonic, time  # noqa: TID251 - certificates expire by the sy
 from typing import Any, TypeVar
 
 from skipmq.actions import access, checks
-from skipmq.actions.skipmq import server_troubles
+from skipmq.actions.skipmq import activity, server_troubles
 from skipmq.actions.skipmq.database import describe_database
 from skipmq.broker import refusals, statistics, troubles, workers
+from skipmq.broker.minutes import KEPT_MINUTES
 from skipmq.broker.node import Node
 from skipmq.broker.refusals import Refusal
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, described
@@ -35,15 +36,10 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     Queues whose attributes the caller may not read are omitted, the totals without the right on all
     queues, and the database without the right to describe it. Of one queue they are left out. With
     `Everywhere` they are of all accounts and regions: with a key, of its account's. While a
-    partition is unavailable there are no totals, and its queues are omitted. Parts that could not
-    be read are named by `Unknown`.
+    partition is unavailable there are no totals, and its queues are omitted. `Minutes` adds
+    the activity of these, of all regions. Parts that could not be read are named by `Unknown`.
     """
-    given = call.parameters.MaxResults
-    limit = _SHOWN if given is None else given
-    checks.between(limit, 1, _READ, "MaxResults", f"Must be between 1 and {_READ}.")
-    queue = call.parameters.QueueName
-    if "\0" in (queue or ""):
-        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+    limit, queue = _checked(call.parameters), call.parameters.QueueName
     account, region = _place(call)
     every = QueueName(account or "*", region or "*", "*")
     answer: dict[str, Any] = {}
@@ -51,6 +47,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     found: list[dict[str, Any]] = []
     unknown: list[str] = []
     is_serving = node.monitor.state in monitor.SERVING
+    is_read_only = node.monitor.state == monitor.READ_ONLY
+    is_readable = is_serving or is_read_only
     deadline = min(call.deadline, monotonic() + _TIMEOUT)
     if queue is None and access.allows(node, call, "DescribeDatabase", every, ""):
         lock = await node.table_locks.oldest(_TIMEOUT) if is_serving else None
@@ -59,21 +57,27 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
         found += server_troubles.lock_troubles(lock)
         found += server_troubles.database_troubles(described_database)
         known = partial(workers.known, node.database, deadline)
-        heard = await _known(known, is_serving, "nodes", unknown)
+        heard = await _known(known, is_readable, "nodes", unknown)
         if heard is not None:
             answer["Nodes"] = _nodes(heard)
             found += server_troubles.worker_troubles(heard, now)
     reading = partial(troubles.queues, node.database, account, region, _READ, queue, deadline)
-    rows = await _known(reading, is_serving, "queues", unknown) or []
+    rows = await _known(reading, is_readable, "queues", unknown) or []
     may_total = access.allows(node, call, "GetQueueAttributes", every, "")
-    if queue is None and may_total and is_serving and node.database.is_everywhere_available:
+    if (period := call.parameters.Minutes) is not None:
+        whose = account if may_total else ""
+        recent = partial(activity.recent, node, whose, period, deadline, "Database" in answer)
+        drawn = await _known(recent, is_readable, "activity", unknown)
+        answer |= {"Activity": drawn} if drawn is not None else {}
+    is_complete = is_read_only or node.database.is_everywhere_available
+    if queue is None and may_total and is_readable and is_complete:
         counting = partial(_totals, node, account, region, deadline)
         totals = await _known(counting, not unknown, "totals", unknown)
         answer |= {"Totals": totals} if totals is not None else {}
     found += [_shown(row) for row in rows if _may_read(node, call, row)]
-    if account and region and access.allows(node, call, "ListAuditRecords", every, ""):
+    if access.allows(node, call, "ListAuditRecords", every, ""):
         denied = partial(refusals.recent, node.database, account, region, queue, deadline)
-        found += _refused(await _known(denied, is_serving, "refusals", unknown) or [])
+        found += _refused(await _known(denied, is_readable, "refusals", unknown) or [])
     found.sort(key=lambda each: each["Severity"] != "critical")
     shown = folded(found) if call.parameters.Folded else found
     for each in shown:
@@ -87,6 +91,17 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     return answer
 
 
+def _checked(parameters: extensions.GetOverview) -> int:
+    """Check the parameters; return the number of troubles to answer with."""
+    limit = _SHOWN if parameters.MaxResults is None else parameters.MaxResults
+    checks.between(limit, 1, _READ, "MaxResults", f"Must be between 1 and {_READ}.")
+    reason = f"Must be between 1 and {KEPT_MINUTES}."
+    checks.between(parameters.Minutes, 1, KEPT_MINUTES, "Minutes", reason)
+    if "\0" in (parameters.QueueName or ""):
+        raise errors.InvalidParameterValueException("A text cannot contain NUL.")
+    return limit
+
+
 def _place(call: Call[extensions.GetOverview]) -> tuple[str | None, str | None]:
     """Return the account and region whose queues are examined; None is every one."""
     identity = call.identity
@@ -96,11 +111,11 @@ def _place(call: Call[extensions.GetOverview]) -> tuple[str | None, str | None]:
 
 
 async def _known(
-    reading: Callable[[], Awaitable[T]], is_serving: bool, part: str, unknown: list[str]
+    reading: Callable[[], Awaitable[T]], is_readable: bool, part: str, unknown: list[str]
 ) -> T | None:
     """Return what is read; None, with the part added to `unknown`, where the database fails."""
     try:
-        if is_serving:
+        if is_readable:
             return await reading()
     except (errors.ServiceUnavailable, errors.Locked):
         pass
@@ -124,6 +139,7 @@ def _refused(rows: Sequence[Refusal]) -> list[dict[str, Any]]:
             reason=each.caller,
             error=each.error,
         )
+        | {"Account": each.account, "Region": each.region}
         for each in rows
         if each.number >= refusals.MINUTES
     ]
@@ -131,7 +147,8 @@ def _refused(rows: Sequence[Refusal]) -> list[dict[str, Any]]:
 
 def _nodes(heard: list[Worker]) -> dict[str, int]:
     alive = [each for each in heard if each.seen < SILENT_SECONDS]
-    return {"Hosts": len({each.host for each in alive}), "Workers": len(alive)}
+    hosts, nodes = {each.host for each in alive}, {each.node for each in alive}
+    return {"Hosts": len(hosts), "Nodes": len(nodes), "Workers": len(alive)}
 
 
 async def _totals(

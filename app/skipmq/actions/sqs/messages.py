@@ -62,7 +62,7 @@ async def delete(
     if not good:
         return failures
     outcomes = await node.messages(queue).delete(queue, decoded, call.deadline)
-    consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request.client)
+    consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request)
     consumer.add_deleted(len(good))
     if outcomes.count("deleted") < len(outcomes):
         for place, outcome in zip(good, outcomes, strict=True):

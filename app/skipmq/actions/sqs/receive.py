@@ -56,7 +56,7 @@ async def receive_message(
     receiver = _Receiver(node, call, queue)
     watch = call.request.watch_client
     unwatch = None if watch is None else watch(call.recipient.disconnect)
-    consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request.client)
+    consumer = node.consumers.counters(queue.id, call.identity.key_id, call.request)
     consumer.begin()
     received = 0
     try:

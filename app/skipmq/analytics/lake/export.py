@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from skipmq.analytics import jdbc, partitions, queue_settings
 from skipmq.analytics.frames import as_history
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import stored_rows, windows
+from skipmq.analytics.lake import stored_rows, verify, windows
 from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.lake.watch import watched
@@ -29,9 +29,9 @@ FAILOVER_MARGIN = timedelta(hours=1)
 # The database drops a day whose rows were compared within the last day.
 COMPARED_EVERY = timedelta(hours=12)
 
-# Records a day, its row count and the exported position in a database, and returns whether the
-# database has the same count.
-Record: TypeAlias = Callable[[date, int, int], bool]
+# Records a day, its row count, the exported position, and the lake's identifier and URL in a
+# database, and returns whether the database has the same count.
+Record: TypeAlias = Callable[[date, int, int, str, str], bool]
 
 
 class Progress(Protocol):
@@ -48,8 +48,9 @@ class Summary:
     `rows` and `windows` (commits of the lake) were written, `taken_back` rows removed because a
     failover undid them, `days` recorded as archived in a database, `compacted` files saved by
     compaction, `expired` rows removed by `keep`. The lake now has the transactions before `until`,
-    by partition, of which a single database is number 0. `damage` has the problems of damaged
-    files, `unavailable` the reasons why partitions were not or not completely exported.
+    by partition, of which a single database is number 0. `archive` is the URL of the lake that is
+    the archive if it is another one, so that no days were recorded. `damage` has the problems of
+    damaged files, `unavailable` the reasons why partitions were not or not completely exported.
     `standby_lag` is None if primaries were read, and else how far the standby was behind, in
     seconds, the greatest of several: what it had not applied comes with a later export.
     """
@@ -61,6 +62,7 @@ class Summary:
     compacted: int
     expired: int
     until: Mapping[int, int]
+    archive: str
     damage: tuple[str, ...]
     unavailable: Mapping[int, str]
     standby_lag: float | None
@@ -75,16 +77,18 @@ def export(  # noqa: PLR0913 - the last four have defaults.
     progress: Progress | None = None,
     compact: bool = True,
     keep: int | None = None,
+    replaces: bool = False,
 ) -> Summary:
     """Export the messages settled since the last export to the lake at `path`.
 
     Can be killed and repeated at any time. Partitions are exported one after the other, each window
     in a commit of its own; one that is unavailable does not hold up the others. `record` has a
-    callback for each database of the source. Days that ended more than `keep` days ago are removed
-    from the lake, once the databases have dropped them. Raises LakeError if the lake is of another
-    database or has another writer, database.session.Unavailable if no database responds.
+    callback for each database of the source; days are recorded unless another lake is the archive,
+    and this one does not replace it (`replaces`). Days that ended more than `keep` days ago are
+    removed from the lake, once the databases have dropped them. Raises LakeError if the lake is of
+    another database or has another writer, database.session.Unavailable if no database responds.
     """
-    export = _Export(spark, source)
+    export = _Export(spark, source, replaces=replaces)
     export.open(path, record)
     export.read(progress)
     export.check()
@@ -112,8 +116,10 @@ class _Export:
 
     _lake: Lake
 
-    def __init__(self, spark: SparkSession, source: Source) -> None:
-        self._spark, self._source = spark, source
+    def __init__(self, spark: SparkSession, source: Source, *, replaces: bool) -> None:
+        self._spark, self._source, self._replaces = spark, source, replaces
+        # The URL of the lake that is the archive, if it is another one.
+        self._archive_url = ""
         self._databases: list[_Database] = []
         self._unavailable: dict[int, str] = {}
         # By partition: the days that are over and not dropped, and what was recorded of them.
@@ -183,7 +189,11 @@ class _Export:
                 past = {
                     day for day in (*database.days, *days.get(partition, ())) if day < self._today
                 }
+                archive = history.archive(recorded)
+                if archive and archive.lake != self._lake.table.identifier:
+                    self._archive_url = archive.place
                 dropped = {day for day, each in recorded.items() if each.dropped}
+                self._damage |= verify.lost(self._lake.table, recorded, partition)
                 self._past[partition], self._recorded[partition] = past - dropped, recorded
         self._damage |= stored_rows.damage(
             self._lake.table,
@@ -212,6 +222,9 @@ class _Export:
             before = queue_settings.from_lake(self._lake.url)
             settings.append(queue_settings.selected(before, self._unavailable))
         queue_settings.write(self._lake.url, queue_settings.merged(settings))
+        if self._archive_url and not self._replaces:
+            return
+        self._archive_url = ""
         for database in self._available():
             if database.record and database.partition in self._past:
                 with self._noted(database.partition):
@@ -231,7 +244,7 @@ class _Export:
         return Summary(
             self._rows, self._windows, self._taken_back, tuple(sorted(self._archived)),
             self._compacted, self._expired,
-            {each.partition: each.server.horizon for each in self._available()},
+            {each.partition: each.server.horizon for each in self._available()}, self._archive_url,
             tuple(chain.from_iterable(self._damage.values())), self._unavailable,
             max(lags, default=None),
         )  # fmt: skip
@@ -326,7 +339,7 @@ def _archived(  # noqa: PLR0913, PLR0917 - what an export knows.
         day
         for day, rows in counts.items()
         if (last := recorded.get(day))
-        and last.rows == rows
+        and (last.rows, last.lake) == (rows, lake.table.identifier)
         and server.now - last.at < COMPARED_EVERY
         and day not in damaged
     }
@@ -341,5 +354,5 @@ def _archived(  # noqa: PLR0913, PLR0917 - what an export knows.
     return {
         day
         for day, rows in sorted(counts.items())
-        if day in known or record(day, rows, server.horizon)
+        if day in known or record(day, rows, server.horizon, lake.table.identifier, lake.table.lake)
     }

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 from skipmq.analytics.lake.tables import Lake
-from skipmq.analytics.postgres import erasure
+from skipmq.analytics.postgres import erasure, history
 from skipmq.analytics.spark.pipeline_erasure import Tables
 from skipmq.database.session import Session
 
@@ -75,11 +75,25 @@ def erase(
     for session in sessions:
         yield from _erase_in(session, condition)
     if lake is not None:
+        _note_archived(sessions, lake, condition)
         # Not the condition, which may contain personal data.
         reason = f"forget {sha256(condition.encode()).hexdigest()[:16]}"
         yield "lake", lake.erase(condition, reason=reason)
     if tables is not None:
         yield "tables", tables.erase(condition)
+
+
+def _note_archived(sessions: Sequence[Session], lake: Lake, condition: str) -> None:
+    """Subtract what is about to be erased from the recorded rows of days that were dropped.
+
+    Before the erasure: if that fails, the lake has more than is recorded, which is no loss.
+    """
+    table, matching = lake.table, lake.count(condition)
+    for session in sessions:
+        partition = table.partition_of(history.server(session).database)
+        for (day, owner), rows in matching.items():
+            if owner == partition:
+                erasure.note_archived(session, table.identifier, day, rows)
 
 
 def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:

@@ -11,6 +11,8 @@ from skipmq.analytics.lake.table_files import QueueDay
 # the key of our data in commits.
 WRITER = "skipmq"
 _DATABASE = "skipmq.database"
+# The application ID of the transaction whose version is the number of the first day that is kept.
+EXPIRED = "skipmq.expired"
 
 
 def position(partition: int) -> str:

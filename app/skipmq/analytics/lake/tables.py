@@ -156,6 +156,11 @@ class Lake:
         storage.remove_uncommitted(self.spark, self.table.url, committed, self.table.version)
         return rows
 
+    def count(self, condition: str) -> dict[tuple[date, int], int]:
+        """Count the rows that match an SQL condition, by day and partition."""
+        rows = self.frame().where(condition).groupBy("day", "partition").count().collect()
+        return {(row["day"], row["partition"] or 0): row["count"] for row in rows}
+
     def rewind(self, window: Window) -> int:
         """Remove a window and the following ones of its partition, to be exported again.
 

@@ -15,6 +15,10 @@ from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
+from skipmq.analytics.postgres.history import RecordedDay
+
+# In place of the name of a queue.
+ALL_QUEUES = "*"
 
 
 class Asked(StrEnum):
@@ -78,6 +82,8 @@ def check(table: Table, source: Source | None, *, deep: bool = False) -> Verific
         if each.asked in {Asked.FEWER, Asked.MORE}:
             numbers = f"the lake has {each.rows} rows, the database {each.database_rows}"
             each.problems.append(numbers)
+    for key, texts in (held.lost if held else {}).items():
+        found[key] = Discrepancy(key, 0, Asked.DROPPED, problems=texts)
     wrong = [each for each in found.values() if each.problems]
     return Verification(len(files), sum(exported.values()), wrong)
 
@@ -113,11 +119,13 @@ def _databases(table: Table, source: Source) -> Mapping[int, Source]:
 class _Held:
     """The rows that databases have, up to what was exported: by queue and day, and their days.
 
-    A day is of a partition. One without rows and without a place for them was dropped.
+    A day is of a partition. One without rows and without a place for them was dropped. `lost` has
+    the days of which the lake has less than it had when they were dropped.
     """
 
     counts: Mapping[QueueDay, int]
     days: Collection[tuple[date, int]]
+    lost: Mapping[QueueDay, list[str]]
 
 
 def _compared(key: QueueDay, rows: int, held: _Held | None) -> Discrepancy:
@@ -134,11 +142,37 @@ def _compared(key: QueueDay, rows: int, held: _Held | None) -> Discrepancy:
 def _held(table: Table, source: Source) -> _Held:
     counts: dict[QueueDay, int] = {}
     days: set[tuple[date, int]] = set()
+    missing: dict[QueueDay, list[str]] = {}
     for partition, database in _databases(table, source).items():
         with database.connect() as session:
             days |= {(day, partition) for day in history.days(session)}
             rows = history.count_by_queue_and_day(session, table.position(partition))
+            missing |= lost(table, history.recorded_days(session), partition)
         # Rows of days without a partition are in the default partition.
         days |= {(day, partition) for day, _ in rows}
         counts |= {QueueDay(day, queue, partition): n for (day, queue), n in rows.items()}
-    return _Held(counts, days)
+    return _Held(counts, days, missing)
+
+
+def lost(
+    table: Table, recorded: Mapping[date, RecordedDay], partition: int
+) -> dict[QueueDay, list[str]]:
+    """Return the days of a partition of which the lake has fewer rows than when they were dropped.
+
+    A lake that was restored from an older backup lacks rows. Days that it has expired are left out.
+    """
+    rows: dict[date, int] = {}
+    for file in table.files:
+        if file.partition == partition:
+            rows[file.day] = rows.get(file.day, 0) + file.rows
+    return {
+        QueueDay(day, ALL_QUEUES, partition): [
+            f"{table.lake} has {rows.get(day, 0)} of the {each.rows} rows of {day}, which the"
+            " database has dropped"
+        ]
+        for day, each in recorded.items()
+        if each.dropped
+        and each.lake == table.identifier
+        and day >= table.expired
+        and rows.get(day, 0) < each.rows
+    }

@@ -100,8 +100,17 @@ def erase_staged(session: Session, condition: str) -> int:
         ).rowcount
 
 
+def note_archived(session: Session, lake: str, day: date, rows: int) -> None:
+    """Subtract rows from those that are recorded of a lake and a day that was dropped."""
+    session.execute(
+        "update skipmq.archived_day set rows = greatest(rows - %s, 0)"
+        " where day = %s and lake = %s and dropped",
+        (rows, day, lake),
+    )
+
+
 def erase_filters(session: Session) -> None:
-    """Erase the texts that ended tasks looked for, and the marks of tenants, which are made anew.
+    """Erase the texts that ended tasks looked for, and the marks of tenants, which are made again.
 
     They have no messages, but may have what identifies a person.
     """

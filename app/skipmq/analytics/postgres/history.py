@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -65,11 +65,16 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDay:
-    """The record of an archived day: its rows, when they were compared, whether it is dropped."""
+    """The record of an archived day: its rows, when they were compared, whether it is dropped.
+
+    `lake` is the identifier of the lake's table, `place` its URL.
+    """
 
     rows: int
     at: datetime
     dropped: bool
+    lake: str
+    place: str
 
 
 def server(session: Session) -> Server:
@@ -124,17 +129,34 @@ def days(session: Session) -> list[date]:
 def recorded_days(session: Session) -> dict[date, RecordedDay]:
     """Return the days that exports have recorded as archived, also those dropped since."""
     rows = session.execute(
-        "select a.day, a.rows, a.archived_at, a.dropped from skipmq_views.archived_day a"
+        "select a.day, a.rows, a.archived_at, a.dropped, a.lake, a.place"
+        " from skipmq_views.archived_day a"
     )
     return {day: RecordedDay(*others) for day, *others in rows}
 
 
-def record_archived_day(session: Session, day: date, rows: int, until: int) -> bool:
-    """Record that an export has all rows of a day, of transactions below `until`.
+def archive(recorded: Mapping[date, RecordedDay]) -> RecordedDay | None:
+    """Return the last record, whose lake is the archive: other lakes record nothing."""
+    return max(recorded.values(), key=lambda each: each.at, default=None)
 
-    Returns False, and removes an earlier record, if the database has another number of rows.
+
+def record_archived_day(  # noqa: PLR0913, PLR0917 - a record.
+    session: Session,
+    day: date,
+    rows: int,
+    until: int,
+    lake: str,
+    place: str,
+    *,
+    replaces: bool = False,
+) -> bool:
+    """Record that a lake has all rows of a day, of transactions below `until`.
+
+    Returns False, and removes an earlier record, if the database has another number of rows; also
+    if another lake is the archive, unless this one `replaces` it.
     """
-    (recorded,) = _one(session, "select skipmq.record_archived_day(%s, %s, %s)", day, rows, until)
+    query = "select skipmq.record_archived_day(%s, %s, %s, %s, %s, %s)"
+    (recorded,) = _one(session, query, day, rows, until, lake, place, replaces)
     return bool(recorded)
 
 

@@ -34,29 +34,39 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 @click.command("export")
 @click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
 @click.option("--compact/--no-compact", default=True, help="Compact small files.")
+@click.option("--as-archive", is_flag=True, help="Replace the lake that records days until now.")
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
 @json_option
 @one_line_errors
-def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json: bool) -> None:
+def export_command(
+    *, lake: str | None, compact: bool, as_archive: bool, keep: int | None, as_json: bool
+) -> None:
     """Export the messages settled since the last export to the lake, each row once.
 
     An export can be killed and repeated at any time. Days that are complete in the lake, with all
-    rows as the database had them, are recorded in the database, which may then drop them. --keep
+    rows as the database had them, are recorded in the database, which may then drop them: by one
+    lake, the archive, which is SKIPMQ_ARCHIVE's, or else the first that recorded a day. --keep
     DAYS removes older days from the lake, once the database has dropped them. The exit code is 0
     also if there was nothing to export.
     """
     settings = configuration().settings
     path = lake_path(settings, lake)
     with spark_and_database(settings) as (spark, source, url):
-        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
+        from skipmq.analytics import delta, partitions  # noqa: PLC0415 - as above.
         from skipmq.analytics.lake import export  # noqa: PLC0415 - as above.
 
+        is_other = settings.archive and delta.url_of(path) != delta.url_of(settings.archive)
+        if is_other and as_archive:
+            raise click.UsageError("--as-archive is for the lake of SKIPMQ_ARCHIVE: set it first")
         writers = partitions.urls(url)
         if len(writers) != len(source.databases):
             raise click.ClickException(
                 "one of SKIPMQ_DATABASE_URL and SKIPMQ_ANALYTICS_URL names a router, or another"
                 " one: use the same router for both"
             )
+        record = (
+            [] if is_other else [partial(_record, each, replaces=as_archive) for each in writers]
+        )
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
         with Progress(
             TextColumn("{task.fields[rows]:,} rows"),
@@ -71,21 +81,28 @@ def export_command(*, lake: str | None, compact: bool, keep: int | None, as_json
                 bars.update(bar, completed=done, total=total, rows=rows)
 
             done = export.export(
-                spark, source, path, record=[partial(_record, each) for each in writers],
-                progress=progress, compact=compact, keep=keep,
+                spark, source, path, record=record, progress=progress, compact=compact, keep=keep,
+                replaces=as_archive,
             )  # fmt: skip
         if as_json:
             print_json({"lake": path, **asdict(done)}, indent=None)
         else:
             _print_summary(done, path)
+            if archive := settings.archive if is_other else done.archive:
+                out.print(
+                    f"no days were recorded: the archive is {escape(archive)}, which --as-archive"
+                    " replaces"
+                )
         if problems := _problems(done, path):
             raise click.ClickException("\n".join(problems))
 
 
-def _record(url: str, day: date, rows: int, until: int) -> bool:
+def _record(  # noqa: PLR0917 - a record.
+    url: str, day: date, rows: int, until: int, lake: str, place: str, *, replaces: bool
+) -> bool:
     """Record a day that the lake has in a database."""
     with session.connect(url, "skipmq export", writing=True) as writer:
-        return history.record_archived_day(writer, day, rows, until)
+        return history.record_archived_day(writer, day, rows, until, lake, place, replaces=replaces)
 
 
 def _problems(done: "Summary", path: str) -> list[str]:

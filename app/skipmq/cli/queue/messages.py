@@ -121,13 +121,18 @@ def _line(body: str) -> str:
     "--state", type=click.Choice(["visible", "in-flight", "delayed"]), help="Only these messages."
 )
 @click.option(
+    "--order",
+    type=click.Choice(["oldest", "receives", "size"]),
+    help="The oldest, most often received or largest of the first 1,000 first.",
+)
+@click.option(
     "--limit", type=click.IntRange(1, 100), default=10, help="Maximum number of messages."
 )
 @printing_json
-def queue_peek(name: str, state: str | None, limit: int) -> tuple[Any, Any]:
+def queue_peek(name: str, state: str | None, order: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
     url = name
-    parameters: dict[str, Any] = {"QueueUrl": url, "State": state}
+    parameters: dict[str, Any] = {"QueueUrl": url, "State": state, "Order": order}
     page = act("PeekMessages", **parameters, MaxResults=limit)
     messages = page["Messages"]
     # A page of large messages has fewer than the limit.

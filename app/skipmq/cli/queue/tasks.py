@@ -103,8 +103,10 @@ def queue_redrive(*, name: str, target: str | None, rate: int, yes: bool) -> tup
             MaxNumberOfMessagesPerSecond=rate or None,
         )
         stayed = _stayed(node, name)
-        why = "; ".join(f"{number:,} {reason}" for reason, number in stayed.items() if number)
-        return result | {"stayed": stayed}, f"{text}; {why} stay" if why else text
+        why = ", ".join(
+            f"{number:,} {reason.replace('_', ' ')}" for reason, number in stayed.items() if number
+        )
+        return result | {"stayed": stayed}, f"{text}; still in {name}: {why}" if why else text
 
 
 def _kinds(found: dict[str, Any]) -> Table:

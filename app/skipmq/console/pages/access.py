@@ -45,7 +45,7 @@ def add(pages: flask.Blueprint) -> None:
 
 
 def _home() -> ResponseReturnValue:
-    return site.see("overview")
+    return site.see("overview" if current().may_list() else "queues")
 
 
 def _sign_in() -> ResponseReturnValue:

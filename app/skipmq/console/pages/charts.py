@@ -1,6 +1,5 @@
 """The page with charts of a queue's activity and of the time that messages spend in it."""
 
-import json
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +8,7 @@ import flask
 from flask.typing import ResponseReturnValue
 
 from skipmq.console import drawing
-from skipmq.console.pages import access, heading
+from skipmq.console.pages import heading, marks
 from skipmq.console.visit import current
 from skipmq.protocol import errors
 
@@ -27,16 +26,6 @@ _FLOWS = (
     ("DeadLettered", "Dead-lettered", "dead"),
     ("Expired", "Expired", "expired"),
 )
-# The changes that charts mark, by action.
-_CHANGES = {
-    "CancelMessageMoveTask": "Task cancelled",
-    "CreateQueue": "Queue created",
-    "PurgeQueue": "Purge",
-    "SetQueueAttributes": "Settings changed",
-    "StartMessageMoveTask": "Redrive started",
-    "StartMessageTask": "Task started",
-}
-_RECORDS = 100
 _WAITING = (("Messages", "Messages", "sent"),)
 _QUANTILES = (("P50", "p50", "deleted"), ("P95", "p95", "received"), ("P99", "p99", "dead"))
 _MEASURES = (
@@ -66,6 +55,7 @@ def _charts(name: str) -> ResponseReturnValue:
     times = _times(activity["Clock"], minutes) if activity else range(0)
     first = min((each["Minute"] for each in activity.get("Minutes", [])), default=None)
     head = heading.build(name, "charts")
+    created = int(head["attributes"].get("CreatedTimestamp", 0))
     return flask.render_template(
         "charts.html",
         **head,
@@ -73,9 +63,12 @@ def _charts(name: str) -> ResponseReturnValue:
         periods=PERIODS,
         error=error,
         activity=activity,
-        charts=_drawn(activity, minutes, times) if activity else [],
-        first=first if first is not None and first > times[0] else None,
-        events=_events(head["arn"], activity["Clock"], times) if activity else [],
+        charts=_drawn(activity, minutes, times, created) if activity else [],
+        first=first if first is not None and first > max(times[0], created) else None,
+        created=created,
+        events=drawing.placed(marks.queue_events(head["arn"], activity["Clock"]), times, times.step)
+        if activity
+        else [],
     )
 
 
@@ -92,58 +85,21 @@ def _times(clock: int, minutes: int) -> range:
     return range(end + step - minutes * 60, end + step, step)
 
 
-def _events(arn: str, clock: int, times: range) -> list[dict[str, Any]]:
-    """Return what changed in the period, oldest first: settings, tasks, purges, outages."""
-    found: list[dict[str, Any]] = []
-    # A refused request would be recorded in the audit log at each refresh.
-    if current().may("ListAuditRecords"):
-        records, _ = current().attempt(
-            "ListAuditRecords", Queue=arn, Outcome="done", MaxResults=_RECORDS
-        )
-        found = [
-            {
-                "time": each["RecordedTimestamp"] / 1000,
-                "text": _CHANGES[each["Action"]],
-                "attributes": _attributes(each),
-                "who": access.shown_record(each)["caller"],
-            }
-            for each in records.get("Records", [])
-            if each["Action"] in _CHANGES
-        ]
-    if current().may("DescribeDatabase"):
-        database, _ = current().attempt("DescribeDatabase")
-        node = database.get("Node", {})
-        if "LastOutageEndedSeconds" in node:
-            ended = clock - node["LastOutageEndedSeconds"]
-            began = ended - node["LastOutageSeconds"]
-            found.append(
-                {"time": began, "text": "Database unavailable", "attributes": "", "who": ""}
-            )
-    shown = []
-    for each in sorted(found, key=lambda event: event["time"]):
-        across = drawing.position(each["time"], times, times.step)
-        if across is not None:
-            shown.append({**each, "across": across})
-    return shown
+def _drawn(
+    activity: Mapping[str, Any], minutes: int, times: range, created: int
+) -> list[drawing.Chart]:
+    """Return the charts, which end at the present step of the database.
 
-
-def _attributes(record: dict[str, Any]) -> str:
-    """Return the attributes that a record has set, the number of messages purged, or nothing."""
-    parameters = json.loads(record.get("Parameters") or "{}")
-    if record["Action"] == "PurgeQueue" and "Messages" in parameters:
-        return f"{parameters['Messages']:,} messages"
-    attributes = parameters.get("Attributes") if record["Action"] == "SetQueueAttributes" else None
-    pairs = (f"{name}={errors.shown(value)}" for name, value in (attributes or {}).items())
-    return ", ".join(pairs)
-
-
-def _drawn(activity: Mapping[str, Any], minutes: int, times: range) -> list[drawing.Chart]:
-    """Return the charts, which end at the present step of the database."""
+    Before the queue was created there is nothing to draw.
+    """
     width = times.step
     unit = "minute" if width == 60 * _MINUTE else "hour" if width == 60 * _HOUR else "10 minutes"
     by_minute = {each["Minute"]: each for each in activity["Minutes"]}
     flows = {
-        label: [by_minute[time][name] if time in by_minute else 0 for time in times]
+        label: [
+            by_minute[time][name] if time in by_minute else 0 if time + width > created else None
+            for time in times
+        ]
         for name, label, _ in _FLOWS
     }
     charts = [

@@ -126,10 +126,18 @@ def _nodes() -> ResponseReturnValue:
     return flask.render_template(
         "nodes.html",
         error=error,
-        workers=[each | {"problem": problem(each, workers)} for each in workers],
+        workers=[
+            each | {"problem": problem(each, workers), "is_used": has_requests(each)}
+            for each in workers
+        ],
         this=result.get("ThisProcess"),
         releases={each["Release"] for each in workers},
     )
+
+
+def has_requests(worker: dict[str, Any]) -> bool:
+    """Return whether a worker had requests in the last minute, which its latency is that of."""
+    return worker["LatencyMilliseconds"] is not None and worker["RequestsPerSecond"] != 0
 
 
 def problem(worker: dict[str, Any], workers: list[dict[str, Any]]) -> str:
@@ -141,7 +149,7 @@ def problem(worker: dict[str, Any], workers: list[dict[str, Any]]) -> str:
         for each in workers
         if each["Process"] != worker["Process"]
         and each["SeenSeconds"] < SILENT_SECONDS
-        and each["LatencyMilliseconds"] is not None
+        and has_requests(each)
     ]
     for member, text in (
         ("LatencyMilliseconds", "slow: p99"),

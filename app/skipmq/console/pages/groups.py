@@ -46,5 +46,7 @@ def _release(name: str) -> ResponseReturnValue:
     except errors.SqsError as error:
         return _groups(name, error)
     outcomes = [each["Outcome"] for each in result["Results"]]
-    site.notice(f"Groups: {outcomes_of(outcomes)}. {result['Released']:,} messages.")
+    released = result["Released"]
+    messages = f"{released:,} message{'' if released == 1 else 's'}"
+    site.notice(f"Groups: {outcomes_of(outcomes)}. {messages}.")
     return site.see("groups", name=name)

@@ -52,22 +52,50 @@ def build(name: str, tab: str) -> dict[str, Any]:
         )
         sources = [url.rpartition("/")[2] for url in found.get("queueUrls", [])]
     may_redrive = "StartMessageMoveTask" in rights
+    is_fifo = name.endswith(".fifo")
     # The fragment of the counts, which has no tab, shows no way to redrive.
     is_asked = bool(tab and may_redrive and not sources and any(counts or []))
     origin = _origin(name, rights) if is_asked else ""
     return {
         "name": name,
         "arn": current().arn(name),
-        "fifo": name.endswith(".fifo"),
+        "fifo": is_fifo,
         "tab": tab,
+        "tabs": _tabs(
+            rights, tab, fifo=is_fifo, readable=bool(attributes), redrive=bool(sources or origin)
+        ),
         "attributes": attributes,
         "counts": counts,
         "rights": rights,
         "source_queues": sources,
         "origin": origin,
         "has_redrive": bool(sources or origin),
+        "may_audit": current().may("ListAuditRecords"),
         "may_redrive": may_redrive and bool((sources or origin) and counts and counts[0]),
     }
+
+
+def _tabs(
+    rights: frozenset[str], tab: str, *, fifo: bool, readable: bool, redrive: bool
+) -> dict[str, tuple[str, str]]:
+    """Return the pages of a queue that the visitor may open, and the present one.
+
+    Each has its view and its label.
+    """
+    may_peek = "PeekMessages" in rights
+    pages = (
+        ("overview", "queue", "Overview", True),
+        ("messages", "messages", "Messages", may_peek),
+        ("consumers", "consumers", "Consumers", may_peek),
+        ("groups", "groups", "Groups", may_peek and fifo),
+        ("charts", "charts", "Charts", readable),
+        ("send", "send", "Send", "SendMessage" in rights),
+        ("settings", "settings", "Settings", readable or "ListQueueTags" in rights),
+        # It has the tasks of every queue: without anything to redrive it is reached from them.
+        ("redrive", "redrive", "Redrive" if redrive else "Tasks", redrive),
+        ("removal", "removal", "Purge or delete", bool(rights & {"PurgeQueue", "DeleteQueue"})),
+    )
+    return {key: (view, label) for key, view, label, may in pages if may or key == tab}
 
 
 def _origin(name: str, rights: frozenset[str]) -> str:

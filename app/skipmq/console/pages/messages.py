@@ -28,12 +28,14 @@ _TRANSFERS = {
     "move": "MoveMessages",
     "delete": "DeletePickedMessages",
     "release": "ReleaseMessages",
+    "reschedule": "ReleaseMessages",
 }
 _OUTCOMES = {
     "copied": "{} copied",
     "moved": "{} moved",
     "deleted": "{} deleted",
     "released": "{} made visible",
+    "rescheduled": "{} rescheduled",
     "not-in-flight": "{} not in flight",
     "missing": "{} no longer in the queue",
     "in-flight": "{} skipped because they are in flight",
@@ -48,7 +50,7 @@ _reading = threading.Lock()
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>"
-    pages.add_url_rule(path, "messages", _messages)
+    pages.add_url_rule(f"{path}/messages", "messages", _messages)
     pages.add_url_rule(f"{path}/counts", "counts", _counts)
     pages.add_url_rule(f"{path}/messages/<reference>", "message", _message)
     pages.add_url_rule(f"{path}/messages/<reference>/body", "body", _body)
@@ -104,6 +106,7 @@ def _message(name: str, reference: str) -> ResponseReturnValue:
         "message.html",
         **head,
         message=None if message is None else _whole(message, schema),
+        clock=current().clock(),
         failure_name=FAILURE,
     )
     return page, 404 if message is None else 200
@@ -177,6 +180,8 @@ def transfer(name: str, how: str, target: str, references: Sequence[str]) -> str
         target, outcomes = "", _redrive(name, references)
     elif how in {"delete", "release"}:
         target, outcomes = "", _act(how, name, None, references)
+    elif how == "reschedule":
+        target, outcomes = "", _act(how, name, None, references, VisibleInSeconds=_seconds())
     elif not target:
         raise errors.InvalidParameterValueException("Specify the destination queue.")
     else:
@@ -194,13 +199,21 @@ def outcomes_of(outcomes: Sequence[str]) -> str:
     )
 
 
-def _act(how: str, name: str, target: str | None, references: Sequence[str]) -> list[str]:
+def _seconds() -> int:
+    """Return the seconds until messages become visible, of the address."""
+    return 60 * flask.request.args.get("minutes", 0, int)
+
+
+def _act(
+    how: str, name: str, target: str | None, references: Sequence[str], **members: int
+) -> list[str]:
     """Run an action on messages and return their outcomes."""
     result = current().act(
         _TRANSFERS[how],
         QueueUrl=name,
         DestinationQueueUrl=target,
         MessageReferences=list(references),
+        **members,
     )
     return [each["Outcome"] for each in result["Results"]]
 

@@ -6,6 +6,7 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
+from skipmq.console import site
 from skipmq.console.pages import heading, settings
 from skipmq.console.visit import current
 
@@ -15,6 +16,7 @@ _ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
+    pages.add_url_rule("/queues/<name>", "queue_home", lambda name: site.see("queue", name=name))
     pages.add_url_rule("/queues/<name>/overview", "queue", _queue)
     pages.add_url_rule("/queues/<name>/consumers", "consumers", _consumers)
 

@@ -71,7 +71,10 @@ def _queues() -> ResponseReturnValue:
     }
     descending = (given["dir"] or ("asc" if order == "name" else "desc")) == "desc"
     page = requested_page(PAGE)
-    result, error = current().read(
+    # Check first, because a refusal would be recorded in the audit log.
+    if not current().may_list():
+        return flask.render_template("open.html")
+    result = current().act(
         "ListQueueStatistics",
         Search=given["q"],
         Filter=given["only"],
@@ -87,7 +90,6 @@ def _queues() -> ResponseReturnValue:
         return site.see("queues", **given)
     return flask.render_template(
         "queues.html",
-        error=error,
         queues=[_with_sum(each) for each in result.get("Queues", [])],
         clock=result.get("Clock"),
         given=given,

@@ -39,7 +39,7 @@
   const showOffline = (event) => {
     const status = event.detail.xhr ? event.detail.xhr.status : 0;
     const reason = status ? `The node returned ${status}` : "The node does not respond";
-    offline.textContent = `${reason}: this page is from ${seen.toLocaleTimeString()}. Retrying.`;
+    offline.textContent = `${reason}: this page is from ${moment(seen)}. Retrying.`;
     offline.hidden = false;
     setFailing(true);
   };
@@ -57,20 +57,34 @@
   const zone = find("#zone");
   const isLocal = () => zone !== null && localStorage.getItem("zone") === "local";
   const pad = (number) => String(number).padStart(2, "0");
-  const inZone = (date) => (isLocal() ? new Date(date - date.getTimezoneOffset() * 60000) : date).toISOString();
+  const inZone = (date, local = isLocal()) => (local ? new Date(date - date.getTimezoneOffset() * 60000) : date).toISOString();
+  const zoneName = (date, local = isLocal()) => {
+    const minutes = Math.abs(date.getTimezoneOffset());
+    return local ? `UTC${date.getTimezoneOffset() > 0 ? "−" : "+"}${pad(Math.floor(minutes / 60))}:${pad(minutes % 60)}` : "UTC";
+  };
+  const moment = (date, digits = 19, local = isLocal()) => `${inZone(date, local).slice(0, digits).replace("T", " ")} ${zoneName(date, local)}`;
+  const dayOf = (text) => new Date(text).toLocaleDateString("en", { month: "short", day: "numeric", timeZone: "UTC" });
   const localise = (root) => {
-    const hours = -new Date().getTimezoneOffset() / 60;
-    const name = isLocal() ? `UTC${hours < 0 ? "−" : "+"}${pad(Math.floor(Math.abs(hours)))}:${pad((Math.abs(hours) % 1) * 60)}` : "UTC";
+    const name = zoneName(new Date());
     for (const time of all("time[datetime]", root)) {
       const date = new Date(time.dateTime);
       if (time.dataset.utc === undefined) time.dataset.utc = time.textContent;
-      const milliseconds = / [0-9:]+[.][0-9]/.test(time.dataset.utc) ? 23 : 19;
-      time.textContent = isLocal() ? `${inZone(date).slice(0, milliseconds).replace("T", " ")} ${name}` : time.dataset.utc;
-      time.title = isLocal() ? time.dataset.utc : date.toLocaleString();
+      // The age of something: its text stays, and the title is the time.
+      if (time.dataset.title !== undefined) { time.title = moment(date); continue; }
+      if (time.dataset.now !== undefined) {
+        const text = inZone(date);
+        const isToday = text.slice(0, 10) === inZone(new Date(time.dataset.now)).slice(0, 10);
+        time.textContent = isToday ? text.slice(11, 19) : `${dayOf(text)} ${text.slice(11, 16)}`;
+        time.title = moment(date);
+        continue;
+      }
+      const digits = / [0-9:]+[.][0-9]/.test(time.dataset.utc) ? 23 : 19;
+      time.textContent = isLocal() ? moment(date, digits) : time.dataset.utc;
+      time.title = isLocal() ? time.dataset.utc : moment(date, digits, true);
     }
     for (const each of all("[data-time]", root)) {
       const text = inZone(new Date(each.dataset.time * 1000));
-      const day = new Date(text).toLocaleDateString("en", { month: "short", day: "numeric", timeZone: "UTC" });
+      const day = dayOf(text);
       const clock = text.slice(11, 16);
       each.textContent = each.dataset.days === undefined ? clock : each.closest("svg") && clock === "00:00" ? day : `${day} ${clock}`;
     }
@@ -87,17 +101,21 @@
   localise(document);
   document.body.addEventListener("htmx:afterSettle", () => localise(document));
 
+  // What a person unfolded stays so when it is refreshed.
+  let unfolded = [];
+  document.body.addEventListener("htmx:beforeSwap", (event) => { unfolded = all("details[id][open]", event.target).map((each) => each.id); });
+  document.body.addEventListener("htmx:afterSwap", () => { for (const each of all("details[id]")) each.open ||= unfolded.includes(each.id); });
+
   for (const each of all("nav [aria-current]")) each.scrollIntoView({ block: "nearest", inline: "center" });
 
   // Charts: one crosshair for all of a page, whose values are in the legends and its time in the titles.
-  const [LEFT, RIGHT, WIDTH] = [56, 592, 600];
   const point = (share) => {
     for (const chart of all(".chart")) {
       const rows = all("tbody tr", chart);
       const place = Math.floor(share * rows.length);
       const row = rows[rows.length - 1 - place];
-      const at = share < 0 || row === undefined ? -9 : LEFT + ((place + 0.5) / rows.length) * (RIGHT - LEFT);
-      for (const end of ["x1", "x2"]) find(".crosshair", chart).setAttribute(end, at);
+      const at = share < 0 || row === undefined ? -9 : ((place + 0.5) / rows.length) * 100;
+      for (const end of ["x1", "x2"]) find(".crosshair", chart).setAttribute(end, at < 0 ? at : `${at}%`);
       const cells = at < 0 ? [] : all("td", row);
       find(".at", chart).textContent = at < 0 ? "" : find("th", row).textContent;
       all(".legend b", chart).forEach((value, index) => {
@@ -109,19 +127,25 @@
   document.addEventListener("pointermove", (event) => {
     const drawing = event.target.closest(".drawing");
     if (drawing === null && find(".crosshair[x1='-9']")) return;
-    const box = drawing ? drawing.getBoundingClientRect() : null;
-    point(box ? (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (RIGHT - LEFT) : -1);
+    const box = drawing ? find(".plot", drawing).getBoundingClientRect() : null;
+    point(box ? (event.clientX - box.left) / box.width : -1);
   });
 
   // The key `/` focuses the search.
   document.addEventListener("keydown", (event) => {
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.target.closest("input, textarea, select")) return;
+    if (event.target.closest("input:not([type=checkbox], [type=radio]), textarea, select")) return;
     const search = find("[aria-keyshortcuts='/']");
     if (search === null) return;
     event.preventDefault();
     search.focus();
     search.select();
+  });
+  // Escape leaves it, with what was typed: the next key walks through the rows.
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !event.target.matches("[aria-keyshortcuts='/']")) return;
+    event.preventDefault();
+    event.target.blur();
   });
 
   // Close menus on Escape and on a click outside.
@@ -270,6 +294,67 @@
     });
     document.addEventListener("visibilitychange", poll);
     timer = setTimeout(poll, SECOND);
+  }
+
+  // A search continues step by step until it is stopped; what it finds is added to the page.
+  const search = find("#found[data-next]");
+  if (search) {
+    const [RETRY, MAXIMUM] = [2000, 50];
+    const stop = find("#stop-search");
+    let runs = false;
+    const show = () => {
+      stop.hidden = !runs;
+      for (const each of all("#continue-search, #search-actions", search)) each.hidden = runs;
+    };
+    const add = (found) => {
+      const [table, more] = [find("table", search), find("table", found)];
+      if (table && more) {
+        const room = MAXIMUM - all(".message", table).length;
+        table.tBodies[0].append(...all(".message", more).slice(0, room));
+      } else if (more) find(".row", search).after(more);
+      const shown = all(".message", search).length;
+      const listed = find(".listed", search) || document.createElement("p");
+      listed.className = "listed faint";
+      listed.textContent = `The first ${shown} of them:`;
+      if (shown) find(".row", search).after(listed);
+      for (const part of ["[role=status]", "#search-actions"]) find(part, search).replaceWith(find(part, found));
+      const progress = find("progress", found);
+      for (const each of all("progress, #continue-search", search)) {
+        if (progress === null) each.remove();
+        else if (each.matches("form")) each.replaceWith(find("#continue-search", found));
+        else Object.assign(each, { max: progress.max, value: progress.value });
+      }
+      search.dataset.next = found.dataset.next || "";
+      show();
+      localise(search);
+    };
+    search.addEventListener("htmx:beforeOnLoad", (event) => {
+      if (event.target !== search || event.detail.xhr.status !== 200) return;
+      const found = find("#found", new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html"));
+      if (found !== null) add(found);
+    });
+    const run = async () => {
+      runs = true;
+      show();
+      while (runs && search.dataset.next) {
+        const next = search.dataset.next;
+        // Requested by htmx, whose events report an unavailable node.
+        await htmx.ajax("GET", next, { source: search, swap: "none" }).catch(() => {});
+        if (search.dataset.next === next) await new Promise((done) => { setTimeout(done, RETRY); });
+      }
+      runs = false;
+      show();
+    };
+    stop.addEventListener("click", () => {
+      runs = false;
+      stop.hidden = true;
+    });
+    search.addEventListener("submit", (event) => {
+      if (!event.target.matches("#continue-search")) return;
+      event.preventDefault();
+      if (!runs) run();
+    });
+    run();
   }
 
   // Attribute rows: hide the spare ones, and show another one on request.

@@ -163,7 +163,13 @@ class _Worker:
 
     def _background_tasks(self, database: Database) -> list[Runnable]:
         tasks: list[Runnable] = [
-            Heartbeat(self._node, self._snapshot, lambda: self._door.connections)
+            Heartbeat(
+                self._node,
+                self._snapshot,
+                lambda: self._door.connections,
+                port=self._settings.port,
+                is_first=self._is_first,
+            )
         ]
         if self._is_first:
             # The console counts nodes by sessions named "skipmq janitor": one for each node.

@@ -19,7 +19,6 @@ _TABLE = '<div class="scrolled" tabindex="0" role="region" aria-label="Table"><t
 
 
 def add(pages: flask.Blueprint) -> None:
-    """Add the view."""
     pages.add_url_rule("/runbook", "runbook", _runbook)
 
 

@@ -30,7 +30,7 @@ def read(file: Path, problems: list[str]) -> Found:
         problems.append(
             f"{file}: YAML declares no queues: name the elasticmq.conf that its service mounts, or"
             " read those of LocalStack while it runs, by `skipmq import --from-sqs"
-            " --endpoint-url http://localhost:4566`"
+            " --endpoint-url http://localhost:4566 --region us-east-1`"
         )
         return Found(())
     # Imported late: few nodes read HOCON.

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.audit import ORDERS, record, write
 from support.browser import Browser
 from support.http import NodeProcess, client, eventually
 from support.key_commands import ACCOUNT, Keys
@@ -95,11 +96,14 @@ def test_what_happened_names_a_deleted_queue_and_tells_pause_from_resumption(
         shop.extension("PauseQueue", QueueUrl=shop.queue)
         shop.extension("PauseQueue", QueueUrl=shop.queue, Paused=False)
         shop.sqs.delete_queue(QueueUrl=shop.queue)
+        write(owner, record(action="EndSession", queue=f"{ORDERS.removesuffix('orders')}*"))
 
     visitor = Visitor(node.url)
     page = eventually(lambda: "Queue deleted" in (body := visitor.get(HOME).body) and body)
 
     assert "Queue deleted: <code>gone-x, 2 messages</code>" in page
+    assert "Session of the database ended" in page
+    assert "/queues/*/" not in page
     assert page.count("Receives paused <") == page.count("Receives resumed <") == 1
 
 

@@ -77,7 +77,7 @@ def _changes(**filters: Any) -> list[Event]:
             who=access.shown_record(each)["caller"],
             queue=""
             if "Queue" in filters or each["Action"] == "DeleteQueue"
-            else (each.get("QueueArn") or "").rpartition(":")[2],
+            else (each.get("QueueArn") or "").rpartition(":")[2].removesuffix("*"),
         )
         for each in found.get("Records", [])
         if each["Action"] in _CHANGES

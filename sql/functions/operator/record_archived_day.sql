@@ -49,7 +49,7 @@ begin
   values (p_day, p_rows, p_to, skipmq.clock(), p_lake, p_place)
   on conflict (day) do update set rows = excluded.rows, to_xid = excluded.to_xid, archived_at = excluded.archived_at,
     lake = excluded.lake, place = excluded.place;
-  -- Nobody compares what they have from now on.
+  -- What they have is not compared from now on.
   delete from skipmq.archived_day a where a.lake <> p_lake and not a.dropped;
   return true;
 end $$;

@@ -18,6 +18,7 @@ from skipmq.cli.environment import configuration, data_folder
 from skipmq.cli.output import json_option, out, print_json
 from skipmq.config.settings import Settings
 from skipmq.database import embedded
+from skipmq.telemetry.terminal import visible
 
 if TYPE_CHECKING:
     from skipmq.analytics.delta import Table as LakeTable
@@ -44,7 +45,7 @@ def _unchecked(command: Callable[..., Any]) -> Callable[..., Any]:
             raise _UncheckedError(error.message) from error
         except Exception as error:
             if (explained := failures.explain(error)) is None:
-                click.echo(traceback.format_exc(), err=True)
+                click.echo(visible(traceback.format_exc()), err=True)
                 sys.exit(_UNCHECKED)
             raise _UncheckedError("\n".join(explained.problems)) from error
 

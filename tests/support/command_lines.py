@@ -18,7 +18,7 @@ def commands(place: Path) -> dict[str, list[str]]:
     return {
         "serve": ["--port", "1", "--insecure"],
         **{each: [] for each in ("migrate", "config", "doctor", "trouble", "top", "audit")},
-        **{each: [] for each in ("sessions", "nodes", "tasks")},
+        **{each: [] for each in ("sessions", "nodes", "tasks", "runbook")},
         "import": [str(queues)],
         "psql": ["-Atc", "select 1"],
         "work": ["json:loads", "--once"],

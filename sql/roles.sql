@@ -74,7 +74,7 @@ begin
       skipmq.grant_queues(text, text[], text[], text, text),
       skipmq.revoke_queues(text, text[], text[], text, text),
       skipmq.queue_grants(),
-      skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval, jsonb),
+      skipmq.create_access_key(text, text, text, bytea, text, text, bytea, interval, jsonb, text),
       skipmq.change_access_key(text, boolean, interval, jsonb),
       skipmq.revoke_access_key(text, text),
       skipmq.rotate_receipt_key(),

@@ -17,6 +17,7 @@ from support import commands, lakes
 from support.analytics import SHORT_LIVED, age, settle
 from support.postgres import Connection, as_node
 from support.programs import need
+from support.settled import row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -159,7 +160,17 @@ def test_lake_is_checked_and_repaired_from_the_database(
     settle(owner, 10)
     age(owner, 10)
     settle(owner, 20, "mails")
-    exported = here("export")
+    (tmp_path / "link").symlink_to(lake)
+    exported = commands.run(
+        *("analytics", "export", "--lake", lake),
+        database_url=as_node(database), archive=f"{tmp_path}/link/",
+    )  # fmt: skip
+    trial = json.loads(
+        commands.run(
+            *("analytics", "export", "--lake", f"{lake}-trial", "--json"),
+            database_url=as_node(database), archive=lake,
+        )
+    )  # fmt: skip
     (file,) = (tmp_path / "lake").rglob("queue=orders/*.parquet")
     file.unlink()
 
@@ -171,6 +182,7 @@ def test_lake_is_checked_and_repaired_from_the_database(
     repaired = here("verify", "--repair", "--json")
     whole = here("verify")
 
+    assert (trial["rows"], trial["days"], trial["archive"]) == (30, [], lake)
     assert "; 1 days may be dropped" in " ".join(exported.split())
     assert "may be dropped" not in failed
     assert failed.splitlines()[-1] == (
@@ -211,6 +223,9 @@ def test_verify_says_what_the_database_has_of_a_damaged_day(
     shown = verified(1, database_url=url)
     alone = verified(1, data_dir=tmp_path / "none")
     unreachable = verified(2, database_url="postgresql://127.0.0.1:1/skipmq")
+    rows = [row(n, settled=n + 2) for n in range(9)]
+    lake = lakes.write(tmp_path / "other", rows, {"orders": 30})
+    foreign = verified(2, database_url=url)
     lake = str(tmp_path / "nowhere")
     missing = verified(2)
 
@@ -223,6 +238,7 @@ def test_verify_says_what_the_database_has_of_a_damaged_day(
     assert "set SKIPMQ_DATABASE_URL: the database may have the rows" in alone
     assert "1 queue days have discrepancies; not compared with a database" in alone
     assert "Check SKIPMQ_DATABASE_URL" in unreachable
+    assert "has the history of a database and not of the database" in foreign
     assert "no lake at" in missing
 
 

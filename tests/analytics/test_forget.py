@@ -16,6 +16,7 @@ from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import erasure
 from skipmq.analytics.postgres.erasure import ConditionError
 from skipmq.protocol.identity import QueueName
+from support import lakes
 from support.postgres import Connection
 from support.settled import NOON, row
 from support.staging import stage
@@ -213,6 +214,15 @@ def test_forget_knows_each_table_that_has_bodies_or_groups(owner: Connection) ->
 
     tables = tuple(name for (name,) in found)
     assert tables == erasure.TABLES, "forget must erase in these: erase there, and name the table"
+
+
+def test_forget_erases_in_a_lake_of_another_database_too(
+    spark: "SparkSession", owner: Connection, tmp_path: Path
+) -> None:
+    rows = [row(n, body=name) for n, name in enumerate(("alice", "bob", "alice"))]
+    lake = Lake.open(spark, lakes.write(tmp_path / "lake", rows, {}))
+
+    assert list(forget.erase([owner], lake, ALICE)) == [("lake", 2)]
 
 
 def test_forget_of_many_goes_in_steps(owner: Connection) -> None:

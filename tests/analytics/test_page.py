@@ -199,6 +199,19 @@ def test_many_findings_are_in_the_order_of_what_they_cost_and_the_last_is_for_th
     assert found[-1].text.startswith("319,060 messages affected, see the tables: q279, q278,")
 
 
+def test_texts_that_a_spreadsheet_would_compute_are_quoted_in_csv(tmp_path: Path) -> None:
+    texts = ["=1+1", "-2", "@sum", "plain", None]
+    table = pa.table({"group_id": texts, "messages": [-1, 2, 3, 4, 5]})
+
+    list(report.write({"groups": lambda: table}, tmp_path))
+
+    with (tmp_path / "groups.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["group_id"] for row in rows] == ["'=1+1", "'-2", "'@sum", "plain", ""]
+    assert rows[0]["messages"] == "-1"
+    assert parquet.read_table(tmp_path / "groups.parquet") == table
+
+
 def test_report_writes_each_table_as_parquet_and_csv(written: tuple[Path, page.ReportData]) -> None:
     folder, facts = written
 

@@ -143,6 +143,25 @@ def test_command_filters_and_prints_json(url: str) -> None:
     assert "no matching records" in run(url, "audit", "--outcome", "nothing-of-this-name")
 
 
+def test_outcome_has_how_many_messages_went_and_that_receives_go_on(
+    embedded_databases: Databases,
+) -> None:
+    owner = embedded_databases.migrated()
+    with psycopg.connect(owner, autocommit=True) as connection:
+        write(
+            connection,
+            record(action="PurgeQueue", parameters={"Messages": 1234}),
+            record(action="DeleteQueue", parameters={"Messages": 17}),
+            record(action="PauseQueue", parameters={"Paused": False}),
+            record(action="PauseQueue", parameters={}),
+        )
+
+    lines = run(as_node(owner), "audit").splitlines()[1:]
+
+    outcomes = {line.partition("  api ")[2].strip() for line in lines}
+    assert outcomes == {"done: 1,234 messages", "done: 17 messages", "done: resumed", "done"}
+
+
 def test_equal_refusals_are_one_with_their_number(embedded_databases: Databases) -> None:
     owner = embedded_databases.migrated()
     refused = {"account": None, "access_key": KEY, "claimed": True, "queue": None}

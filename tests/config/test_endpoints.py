@@ -96,7 +96,7 @@ def test_pages_are_followed_and_a_queue_deleted_meanwhile_is_named(
         (
             {},
             "there are no credentials for the endpoint: set AWS_ACCESS_KEY_ID and"
-            " AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+            " AWS_SECRET_ACCESS_KEY, or AWS_PROFILE. LocalStack, moto and ElasticMQ take any",
         ),
         (
             {"AWS_PROFILE": "none"},

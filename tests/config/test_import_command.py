@@ -169,6 +169,7 @@ def test_queues_of_moto(url: str, moto: str, tmp_path: Path) -> None:
             ("docker-compose.yml",),
             "docker-compose.yml: YAML declares no queues: name the elasticmq",
         ),
+        (("init.sh",), "a script declares no queues: name the elasticmq"),
         (("--from-sqs", "--endpoint-url", "http://u:Pl4nted@h"), "without a user and a password"),
         (("--from-sqs", "--region", "x", "--endpoint-url", "nonsense"), "endpoint is not usable"),
     ],

@@ -59,6 +59,20 @@ def test_policy_of_a_queue_counts(signing: NodeProcess, keys: Keys) -> None:
     assert row(page, "rights-denied")[3] == "no"
 
 
+def test_consumer_keeps_the_name_of_its_revoked_key(signing: NodeProcess, keys: Keys) -> None:
+    admin = keys.create()
+    key = keys.create(ACCOUNT, "--name", "leaver", "--role", "consumer")
+    visitor = signed_in(signing, admin)
+    queue = client(signing.url, **admin).create_queue(QueueName="left")["QueueUrl"]
+    client(signing.url, **key).receive_message(QueueUrl=queue)
+
+    keys.run("revoke", "--yes", key["key"])
+    eventually(lambda: visitor.get(f"keys/{key['key']}").status == 404)
+
+    named = f'leaver <code class="faint">{key["key"]}'
+    eventually(lambda: named in visitor.get("queues/left/consumers").body)
+
+
 def test_keys_are_listed_without_secrets_for_admins_only(
     signing: NodeProcess, keys: Keys, browser: Browser, screenshots: Path
 ) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.audit import ORDERS, record, write
 from support.browser import Browser
 from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, Keys
 from support.postgres import Databases, as_node
+from support.shop import Shop
 from support.sigv4 import KEY, signed
 from support.visitor import Visitor, signed_in
 
@@ -85,6 +87,26 @@ def test_overview_has_charts_with_what_happened(node: NodeProcess, trouble: str)
     brief = visitor.get(HOME, **{"HX-Request": "true", "HX-Trigger": "overview"}).body
     assert ("Needs attention" in brief, "Duration" in brief) == (True, False)
     assert "Messages per minute" in visitor.get(f"{HOME}?minutes=60").body
+
+
+def test_what_happened_names_a_deleted_queue_and_tells_pause_from_resumption(
+    node: NodeProcess,
+) -> None:
+    with psycopg.connect(node.owner_url, autocommit=True) as owner:
+        shop = Shop(node.url, owner, name="gone-x")
+        shop.fill("a", "b")
+        shop.extension("PauseQueue", QueueUrl=shop.queue)
+        shop.extension("PauseQueue", QueueUrl=shop.queue, Paused=False)
+        shop.sqs.delete_queue(QueueUrl=shop.queue)
+        write(owner, record(action="EndSession", queue=f"{ORDERS.removesuffix('orders')}*"))
+
+    visitor = Visitor(node.url)
+    page = eventually(lambda: "Queue deleted" in (body := visitor.get(HOME).body) and body)
+
+    assert "Queue deleted: <code>gone-x, 2 messages</code>" in page
+    assert "Session of the database ended" in page
+    assert "/queues/*/" not in page
+    assert page.count("Receives paused <") == page.count("Receives resumed <") == 1
 
 
 def test_overview_without_trouble_says_so(signing: NodeProcess, keys: Keys) -> None:

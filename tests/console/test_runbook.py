@@ -3,6 +3,7 @@
 import re
 
 from skipmq.broker.trouble_kinds import KINDS
+from support.browser import Browser
 from support.http import NodeProcess
 from support.key_commands import ACCOUNT, Keys
 from support.visitor import Visitor, signed_in
@@ -36,3 +37,17 @@ def test_page_has_the_text_and_not_what_is_for_tests_of_it(
     assert "&lt;!--" not in article
     assert "psql -d skipmq -c &#39;select * from skipmq.table_lock()&#39;" in article
     assert "step 2 of upgrading (documentation: operate/upgrade.md)." in article
+
+
+def test_section_that_was_asked_for_is_shown_after_the_sign_in(
+    signing: NodeProcess, keys: Keys, browser: Browser
+) -> None:
+    key = keys.create()
+
+    browser.open(f"{signing.url}/console/sign-in?next=/console/runbook#what-waits")
+    browser.enter("[name=key_id]", key["key"])
+    browser.enter("[name=secret]", key["secret"])
+    browser.click("main form button")
+
+    browser.wait("Runbook")
+    assert browser.run("return location.pathname + location.hash") == "/console/runbook#what-waits"

@@ -37,6 +37,7 @@ EMPTY = {
     "Snapshot holder": "no transaction is a minute old",
     "Repeated messages": "no message is ten minutes old",
     "Certificate": "the node of the test has none",
+    "Refused callers": "the node of the test checks no keys",
 }
 
 

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from string import Template
@@ -255,6 +256,20 @@ def test_session_of_another_program_is_found_and_ended(shop: Shop, keys: Keys) -
             connection.execute("select 1")
 
 
+def test_all_sessions_of_a_program_are_ended(shop: Shop, keys: Keys) -> None:
+    with ExitStack() as stack:
+        sessions = [
+            stack.enter_context(psycopg.connect(keys.url, application_name="bi")) for _ in range(3)
+        ]
+
+        (ended,) = shop.follow("too-many-sessions", "count(pg_terminate", PROGRAM="bi")
+
+        assert "3" in ended
+        for session in sessions:
+            with pytest.raises(psycopg.OperationalError):
+                session.execute("select 1")
+
+
 def test_files_of_others_are_found(tmp_path: Path) -> None:
     backups = tmp_path / "backups"
     backups.mkdir()
@@ -288,12 +303,23 @@ def test_sends_go_on_without_the_standby_that_nobody_takes_off_the_list(
             sending = Thread(target=_send, args=(url,))
             sending.start()
             eventually(lambda: number(owner, waiting) == 1)
+            short = _replication(url)
 
             found = _shell(block("no-standby-acknowledges", "show synchronous"), **variables)
 
             sending.join()
             assert "gone" in found
+            assert not short["ok"]
+            assert short["detail"].startswith("0 of 1 standbys")
+            assert _replication(url)["ok"]
             assert number(owner, "select count(*) from skipmq.message where body = 'a'") == 1
+
+
+def _replication(url: str) -> dict[str, Any]:
+    """Return what `skipmq doctor` says of it; `/health/ready` has the same words."""
+    checks = json.loads(invoke(("doctor", "--json"), environment({"database_url": url})).stdout)
+    (found,) = [each for each in checks["checks"] if each["check"] == "replication"]
+    return dict(found)
 
 
 def _send(url: str) -> None:

@@ -76,7 +76,8 @@ def test_groups_are_those_of_the_rights_and_of_the_contracts() -> None:
 
 def test_each_function_that_is_called_from_outside_says_how_a_router_routes_it() -> None:
     outer = {n for group, names in on_the_map().items() if group != "Inner" for n in names}
+    inner = {*on_the_map()["Inner"]}
 
     routed = {name for name, text in FUNCTIONS.items() if "\n-- Routed: " in text}
     assert outer - routed == set(), 'end the contract with "-- Routed: …"; CONTRIBUTING.md has how'
-    assert routed - outer == set(), "no router calls it: remove the line"
+    assert routed & inner == set(), "no router calls it: remove the line"

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -219,9 +220,15 @@ def test_attribute_of_ours_is_shown_only_when_named(
     assert name not in attributes(sqs, queue, "All")
 
 
-def test_paused_queue_has_who_and_since_when(sqs: Any, queue: str) -> None:
+@pytest.mark.parametrize("action", ["SetQueueAttributes", "PauseQueue"])
+def test_paused_queue_has_who_and_since_when(
+    sqs: Any, ask: Callable[..., dict[str, Any]], queue: str, action: str
+) -> None:
     names = ["PausedBy", "PausedTimestamp"]
-    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Paused": "true"})
+    if action == "PauseQueue":
+        ask(action, QueueUrl=queue)
+    else:
+        sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Paused": "true"})
 
     found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
 

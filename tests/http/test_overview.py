@@ -70,6 +70,30 @@ def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
     assert len(ask("GetOverview", MaxResults=1)["Troubles"]) == 1
 
 
+def test_new_failure_of_most_messages_comes_before_older_ones(
+    broker: NodeProcess, name: str
+) -> None:
+    sqs, ask = client(broker.url), partial(extension, broker.url)
+    for kind, number in (("few", 1), ("many", 3)):
+        sqs.create_queue(QueueName=f"{name}-{kind}-dead")
+        arn = f"arn:aws:sqs:us-east-1:000000000000:{name}-{kind}-dead"
+        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 9})
+        attributes = {"RedrivePolicy": policy}
+        url = sqs.create_queue(QueueName=f"{name}-{kind}", Attributes=attributes)["QueueUrl"]
+        for _ in range(number):
+            sqs.send_message(QueueUrl=url, MessageBody=kind)
+            (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+            receipt = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
+            ask("DeadLetterMessage", **receipt, FailureReason=f"KeyError: {kind}")
+
+    def found() -> list[str]:  # Counts are added up once a second.
+        troubles = ask("GetOverview", MaxResults=100)["Troubles"]
+        named = [each for each in troubles if each.get("QueueName", "").startswith(name)]
+        return [each["QueueName"] for each in named if each["Trouble"] == "new-failure"]
+
+    assert eventually(lambda: len(both := found()) == 2 and both) == [f"{name}-many", f"{name}-few"]
+
+
 def test_activity_has_messages_errors_durations_and_what_happened(quiet: NodeProcess) -> None:
     ask = partial(extension, quiet.url)
     url = client(quiet.url).create_queue(QueueName="active")["QueueUrl"]

@@ -17,7 +17,7 @@ async def test_overview_is_read_without_a_caller(embedded_databases: Databases) 
 
     def latest() -> list[object]:
         caches = overviews._caches.values()  # noqa: SLF001
-        return [cache._latest for cache in caches if cache._latest is not None]  # noqa: SLF001
+        return [cache.latest for cache in caches if cache.latest is not None]
 
     await eventually(latest)
     running.cancel()

@@ -58,6 +58,8 @@ def test_error_is_logged_and_what_goes_well_is_not(url: str) -> None:
         raw(f"{node.url}/", b"Action=Nonsense")
         raw(f"{queue}-none", b"Action=ReceiveMessage")
         eventually(lambda: len(records(node, "request")) == 2)
+        refused = 'denied_total{caller="no key",error="NonExistentQueue",queue="orders-none"} 1.0'
+        eventually(lambda: refused in node.metrics())
 
     unknown, missing = records(node, "request")
     assert (unknown["outcome"], unknown["status"]) == ("InvalidAction", 400)

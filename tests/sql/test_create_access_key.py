@@ -21,6 +21,24 @@ def test_account_is_twelve_digits(owner: Connection, account: str) -> None:
         create(owner, account=account)
 
 
+def test_one_of_two_keys_created_at_once_has_the_name(owner: Connection, database: str) -> None:
+    with psycopg.connect(database) as first, psycopg.connect(database, autocommit=True) as second:
+        create(first)
+        second.execute("set lock_timeout = '50ms'")
+        with pytest.raises(psycopg.errors.LockNotAvailable) as waited:
+            create(second, "AKIAOTHER")
+        assert "advisory_xact_lock" in str(waited.value)
+        first.commit()
+        with pytest.raises(psycopg.Error) as refused:
+            create(second, "AKIAOTHER")
+        assert refused.value.sqlstate == "SQ008"
+        assert f"has a key named tests: rotate or revoke {KEY}" in str(refused.value)
+
+    create(owner, "AKIAOTHER", replaces=KEY)
+    create(owner, "AKIATHIRD", account="210987654321")
+    assert [key["name"] for key in keys(owner).values()] == ["tests"] * 3
+
+
 def test_key_without_a_name_is_a_user_of_its_own(owner: Connection) -> None:
     owner.execute(
         "select skipmq.create_access_key(%s, %s, null, 'secret', 'master')", (KEY, ACCOUNT)

@@ -7,7 +7,7 @@ NOTE = "select skipmq.note_access_key_use(%s)"
 
 def test_use_is_noted_once_a_minute(owner: Connection) -> None:
     create(owner)
-    create(owner, "AKIAOTHER")
+    create(owner, "AKIAOTHER", name="other")
     before = version(owner)
 
     owner.execute(NOTE, ([KEY, "AKIAUNKNOWN"],))

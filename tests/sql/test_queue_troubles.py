@@ -226,6 +226,11 @@ def test_dead_letters_have_the_time_since_the_first_after_an_hour_without(
 
     assert (found["trouble"], found["messages"]) == ("dead-lettered", 1)
     assert 50 * 60 <= found["seconds"] <= 53 * 60
+    # A purge of the source keeps what died before.
+    owner.execute("select skipmq.purge_queue(%s)", (source.id,))
+    (found,) = troubles(owner)
+    assert (found["trouble"], found["messages"]) == ("dead-lettered", 1)
+    assert 50 * 60 <= found["seconds"] <= 53 * 60
 
 
 def test_polls_that_find_the_groups_in_flight_are_receivers_idle(

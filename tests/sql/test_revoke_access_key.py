@@ -9,7 +9,7 @@ REVOKE = "select skipmq.revoke_access_key(%s)"
 
 def test_revoked_key_and_its_temporary_credentials_are_gone(owner: Connection) -> None:
     create(owner)
-    create(owner, "AKIAOTHER")
+    create(owner, "AKIAOTHER", name="other")
     create_session(owner)
     before = version(owner)
 

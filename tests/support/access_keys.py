@@ -11,9 +11,17 @@ KEY, SESSION = "AKIAIOSFODNN7EXAMPLE", "ASIAIOSFODNN7EXAMPLE"
 ACCOUNT = "123456789012"
 
 
-def create(connection: Connection, key: str = KEY, *, account: str = ACCOUNT) -> None:
+def create(
+    connection: Connection,
+    key: str = KEY,
+    *,
+    account: str = ACCOUNT,
+    name: str = "tests",
+    replaces: str | None = None,
+) -> None:
     connection.execute(
-        "select skipmq.create_access_key(%s, %s, 'tests', 'secret', 'master')", (key, account)
+        "select skipmq.create_access_key(%s, %s, %s, 'secret', 'master', p_replaces => %s)",
+        (key, account, name, replaces),
     )
 
 

@@ -111,12 +111,14 @@ def test_statistics_show_what_is_wrong_with_the_server(name: str) -> None:
 
 def test_standbys_snapshot_and_lock_are_shown() -> None:
     replication = {"StandbyCount": 0, "Required": 1}
-    described = database(Replication=replication, Server={"OldestSnapshotSeconds": 121})
+    server = {"OldestSnapshotSeconds": 121, "OldestSnapshotSession": "pg_dump, process 7"}
+    described = database(Replication=replication, Server=server)
     lock = TableLock(12.0, "their migration holds ShareLock on skipmq.message")
 
     found = server_troubles.lock_troubles(lock) + server_troubles.database_troubles(described)
 
     assert [each["Trouble"] for each in found] == ["table-locked", "standbys", "snapshot"]
+    assert found[-1]["Reason"] == "pg_dump, process 7"
     assert (found[0]["Seconds"], lock.session in found[0]["Summary"]) == (12, True)
     assert server_troubles.lock_troubles(None) == []
 

@@ -33,7 +33,7 @@ class AccessKey:
     _signers: dict[tuple[str, str], HMAC] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        self.user = f"arn:aws:iam::{self.account}:user/{self.name}"
+        self.user = user_arn(self.account, self.name)
 
     def signer(self, day: str, region: str) -> HMAC:
         """Return the HMAC for requests of a day (YYYYMMDD) in a region; copy it before use."""
@@ -70,3 +70,8 @@ def signer(secret: str, day: str, region: str, service: str) -> HMAC:
 def digest(token: str) -> bytes:
     """Return the SHA-256 that is stored of a session token."""
     return sha256(token.encode()).digest()
+
+
+def user_arn(account: str, name: str) -> str:
+    """Return the ARN of the user that has a key of this name."""
+    return f"arn:aws:iam::{account}:user/{name}"

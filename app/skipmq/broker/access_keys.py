@@ -50,8 +50,8 @@ _ALL = Statement(f"select {columns(StoredKey, id='key_id')} from skipmq.access_k
 _REVOKED = Search(f"select {columns(RevokedKey)} from skipmq.revoked_access_keys($1)", TEXT)
 _VERSION = Statement("select version, now from skipmq.access_key_version()")
 _CREATE = Statement(
-    "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL, JSONB, repeatable=False,
+    "select from skipmq.create_access_key($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    TEXT, TEXT, TEXT, BYTES, TEXT, TEXT, BYTES, INTERVAL, JSONB, TEXT, repeatable=False,
 )  # fmt: skip
 _CHANGE = Statement(
     "select from skipmq.change_access_key($1, $2, $3, $4)", TEXT, BOOLEAN, INTERVAL, JSONB
@@ -88,12 +88,15 @@ async def create(  # noqa: PLR0913 - each is a column.
     token_digest: bytes | None = None,
     lifetime: float | None = None,
     rights: str | None = None,
+    replaces: str | None = None,
 ) -> None:
-    """Store a key; raise errors.ResourceNotFoundException if `parent` is not usable."""
-    await database.rows(
-        _CREATE,
-        (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime, rights),
-    )
+    """Store a key, which has the name of the key that it replaces.
+
+    Raises errors.ResourceNotFoundException if `parent` is not usable,
+    errors.InvalidParameterValueException if another key has the name.
+    """
+    given = (key_id, account, name, secret, master_key_id, parent, token_digest, lifetime, rights)
+    await database.rows(_CREATE, (*given, replaces))
 
 
 async def change(

@@ -19,7 +19,7 @@ from skipmq.auth import (
     policy_of,
     verify,
 )
-from skipmq.auth.keys import digest
+from skipmq.auth.keys import digest, user_arn
 from skipmq.broker import access_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.config.settings import Settings
@@ -56,6 +56,8 @@ class KeyStore:
         self._sources: dict[str, _Source] = {}
         # The ids of all stored keys, usable or not.
         self._ids: frozenset[str] = frozenset()
+        # The ARN of the user of each key, also of those that are disabled or were revoked.
+        self._users: dict[str, str] = {}
         # The digests of the console's sessions that were signed out before their end.
         self._ended_sessions: frozenset[bytes] = frozenset()
         # Decisions that depend on these values alone; cleared when the keys change.
@@ -94,6 +96,10 @@ class KeyStore:
     def is_stored(self, key_id: str) -> bool:
         """Return whether a key with this id is stored, usable or not."""
         return key_id in self._ids
+
+    def user(self, key_id: str) -> str | None:
+        """Return the ARN of the user of a key, which may be revoked; None if it has no name."""
+        return self._users.get(key_id)
 
     @property
     def version(self) -> int | None:
@@ -225,6 +231,10 @@ class KeyStore:
             if key is not None and stored.usable:
                 keys[stored.id], sources[stored.id] = key, source
         self._ids = frozenset(stored.id for stored in found)
+        revoked = await access_keys.revoked(self._database, None)
+        self._users = {key.id: user_arn(key.account or "", key.name) for key in revoked} | {
+            key.id: user_arn(key.account, key.name) for key in found if key.name is not None
+        }
         self._ended_sessions = await access_keys.ended_sessions(self._database)
         self._keys, self._sources, self._version = keys, sources, version
         self._decisions.clear()

@@ -156,7 +156,7 @@ KINDS = {
     "refused": Kind(
         "warning",
         "{reason} is refused on {queue}: {error}, {messages} a minute",
-        "give the key the right, or stop the client",
+        "give the key the right, create the queue that is gone, or stop the client",
         "a-caller-is-refused",
         ("CallerRefused",),
         bound=1,

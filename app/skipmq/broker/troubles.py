@@ -53,6 +53,8 @@ async def queues(  # noqa: PLR0913, PLR0917 - the last are columns.
 def _order(row: Any) -> tuple[int, float, float, int, str]:
     """Return the key by which queue_troubles orders its rows."""
     rank, found = row[0], QueueTrouble(*row[1:])
-    excess = inf if found.usual is None else -found.messages / max(found.usual, 1)
+    # No failure of a new kind is usual.
+    usual = 0.0 if found.trouble == "new-failure" else found.usual
+    excess = inf if usual is None else -found.messages / max(usual, 1)
     seconds = inf if found.seconds is None else -found.seconds
     return rank, excess, seconds, -(found.messages or 0), found.queue

@@ -134,15 +134,23 @@ def _table(records: Sequence[AuditRecord], own: str) -> Table:
             cell(_caller(each)),
             cell(each.client),
             cell(each.door),
-            each.outcome if each.count == 1 else _times(each),
+            _outcome(each),
         )
         for each in records
     )
     return table(_COLUMNS, rows)
 
 
-def _times(record: AuditRecord) -> str:
-    return f"{record.outcome}, {record.count:,} times since {_shown(record.first_at)}"
+def _outcome(record: AuditRecord) -> str:
+    """Return the outcome, with how many messages went, that receives go on, or how often it was."""
+    if record.count > 1:
+        return f"{record.outcome}, {record.count:,} times since {_shown(record.first_at)}"
+    parameters = msgspec.json.decode(record.parameters or "{}")
+    if record.action in {"DeleteQueue", "PurgeQueue"} and "Messages" in parameters:
+        return f"{record.outcome}: {parameters['Messages']:,} messages"
+    if record.action == "PauseQueue" and parameters.get("Paused") is False:
+        return f"{record.outcome}: resumed"
+    return record.outcome
 
 
 def _caller(record: AuditRecord) -> str | None:

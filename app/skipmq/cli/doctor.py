@@ -174,7 +174,10 @@ def _counts(settings: Settings, url: str) -> str:
 
 def _replication(settings: Settings, url: str) -> str:
     with open_node(settings, url) as node:
-        return str(node.run(node.node.replication.level()))
+        level = node.run(node.node.replication.level())
+    if level.is_short:
+        raise SchemaError(f"{level}; make a standby available")
+    return str(level)
 
 
 def _troubles(settings: Settings, url: str) -> str:

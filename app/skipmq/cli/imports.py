@@ -67,7 +67,7 @@ def import_command(
     Examples:
       skipmq import elasticmq.conf
       skipmq import --from-sqs --region eu-central-1 --prefix shop-
-      skipmq import --from-sqs --endpoint-url http://localhost:4566 --print >queues.toml
+      skipmq import --from-sqs --endpoint-url http://localhost:4566 --region us-east-1 --print
 
     The exit code is 1 if a queue could not be created, or differs.
     """  # noqa: D301 - click reads the character \b.

@@ -145,12 +145,6 @@ def keys_create(
     encrypted = master.encrypt(new.key_id, new.secret)
 
     async def create(database: Database) -> None:
-        for key in await access_keys.stored(database) if name else ():
-            if (key.account, key.name, key.parent) == (account, name, None):
-                raise click.ClickException(
-                    f"account {account} has a key named {name}: rotate or revoke {key.id}, or"
-                    " choose another name"
-                )
         await _store(database, new, encrypted, account, name, rights)
 
     _run(create, settings, create=True)
@@ -203,7 +197,7 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
         old = await _find(database, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
-        await _store(database, new, encrypted, old.account, old.name, old.rights)
+        await _store(database, new, encrypted, old.account, old.name, old.rights, key_id)
         await access_keys.change(database, key_id, lifetime=overlap)
         return old
 
@@ -362,6 +356,7 @@ async def _store(  # noqa: PLR0917 - the columns of a key.
     account: str,
     name: str | None,
     rights: str | None,
+    replaces: str | None = None,
 ) -> None:
     await access_keys.create(
         database,
@@ -371,6 +366,7 @@ async def _store(  # noqa: PLR0917 - the columns of a key.
         secret=encrypted.secret,
         master_key_id=encrypted.master_key_id,
         rights=rights,
+        replaces=replaces,
     )
 
 

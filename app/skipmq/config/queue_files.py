@@ -14,6 +14,8 @@ from skipmq.protocol import names
 # A tuple of keys, as tomllib quotes duplicates.
 _KEYS = re.compile(r"\((['\"]).*\1,?\)")
 _TAGS = "tags"
+# What has no declarations to read, by its ending.
+_OTHERS = {".yml": "YAML", ".yaml": "YAML", ".sh": "a script"}
 
 
 def read(file: Path, problems: list[str]) -> Found:
@@ -26,11 +28,11 @@ def read(file: Path, problems: list[str]) -> Found:
                 " variables, or in the file that SKIPMQ_CONFIG names"
             )
         return Found(declared(file, content.get("queues", {}), problems))
-    if file.suffix in {".yml", ".yaml"}:
+    if other := _OTHERS.get(file.suffix):
         problems.append(
-            f"{file}: YAML declares no queues: name the elasticmq.conf that its service mounts, or"
-            " read those of LocalStack while it runs, by `skipmq import --from-sqs"
-            " --endpoint-url http://localhost:4566`"
+            f"{file}: {other} declares no queues: name the elasticmq.conf that its service mounts,"
+            " or read those of LocalStack while it runs, by `skipmq import --from-sqs"
+            " --endpoint-url http://localhost:4566 --region us-east-1`"
         )
         return Found(())
     # Imported late: few nodes read HOCON.

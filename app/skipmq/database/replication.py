@@ -55,9 +55,19 @@ class Level(NamedTuple):
             return "the node cannot see the standbys: grant pg_monitor to the owner of the schema"
         return None
 
+    @property
+    def is_short(self) -> bool:
+        """Whether fewer standbys are connected than must acknowledge each commit."""
+        return self.connected is not None and self.connected < self.required
+
     def __str__(self) -> str:
         if not self.required:
             return "none: what is acknowledged is on one server"
+        if self.is_short:
+            return (
+                f"{self.connected} of {self.required} standbys that must acknowledge each commit"
+                f" are connected ({self.names}): sends wait"
+            )
         connected = "an unknown number" if self.connected is None else str(self.connected)
         return (
             f"{self.required} of {self.listed} standbys acknowledge each commit,"

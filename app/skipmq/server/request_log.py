@@ -34,6 +34,8 @@ _REFUSALS = (
     errors.RequestExpired,
     errors.SignatureDoesNotMatch,
 )
+# The beginnings of actions by which clients send and process messages.
+_OF_MESSAGES = ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage")
 _KEY_ID = re.compile("A[KS]IA[A-Z0-9]{16}")
 # Log only well-formed key ids; a malformed one may be a misplaced secret.
 _CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)(A[KS]IA[A-Z0-9]{16})(?:/|%2F)")
@@ -87,8 +89,12 @@ class RequestLog:
                 self._write_refusal(_record(request, outcome), caller)
         elif is_change:
             self._write(_record(request, outcome))
-        elif self._errors.allows(self._caller(request, call)):
-            log.info("request", **_record(request, outcome))
+        else:
+            caller = self._caller(request, call)
+            if isinstance(error, errors.QueueDoesNotExist) and call is not None:
+                self._count_missing(call, caller, error)
+            if self._errors.allows(caller):
+                log.info("request", **_record(request, outcome))
 
     def note_sign_in(
         self, request: Request, key_id: str, found: Identity | errors.SqsError
@@ -115,6 +121,11 @@ class RequestLog:
         log.info("audit", **record)
         self._audit.note(_columns(record))
 
+    def _count_missing(self, call: Call, caller: "Caller", error: errors.SqsError) -> None:
+        """Count a request for messages of a queue that is gone; others may just ask for it."""
+        if call.action.startswith(_OF_MESSAGES):
+            self._count_refusal(call, caller, error)
+
     def _count_refusal(self, call: Call | None, caller: "Caller", error: errors.SqsError) -> None:
         queue = None if call is None else queue_name(call)
         account, region = self._own
@@ -127,7 +138,8 @@ class RequestLog:
             user = f"user {identity.shown_name}"
         if queue is not None:
             account, region, name = queue.account, queue.region, queue.name
-        self._counters.note(RefusalKey(account, region, name, user, error.code))
+        code = error.code.removeprefix(errors.LEGACY)
+        self._counters.note(RefusalKey(account, region, name, user, code))
 
     def _write_refusal(self, record: dict[str, Any], caller: "Caller") -> None:
         log.warning("audit", **record)

@@ -58,7 +58,7 @@ COUNTERS = {
     ),
     "refusals": Definition(
         "skipmq_requests_denied",
-        "Requests refused for their caller's key or rights",
+        "Requests refused for their caller's key or rights, or a missing queue",
         ("queue", "caller", "error"),
     ),
     "request bytes": Definition(

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -14,12 +14,6 @@ from skipmq.testing.errors import TestingError
 # AWS's endpoints of SQS, the older ones and those of VPCs and dual stack among them.
 _AWS = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
 _SQS = {"sqs", "queue", "sqs-fips"}
-# What sends the requests of botocore's clients, and of aiobotocore's, where that is imported.
-_SENDERS = {
-    "botocore.httpsession": "URLLib3Session",
-    "aiobotocore.httpsession": "AIOHTTPSession",
-    "aiobotocore.httpxsession": "HttpxSession",
-}
 
 
 @cache
@@ -62,23 +56,29 @@ def environment(env: Mapping[str, str]) -> Iterator[None]:
 @contextmanager
 def _refusing_aws(url: str) -> Iterator[None]:
     """Have clients that were made before, with an endpoint of AWS, send it nothing."""
-    with ExitStack() as stack:
-        for module, name in _SENDERS.items():
-            if sender := getattr(sys.modules.get(module), name, None):
-                stack.callback(setattr, sender, "send", sender.send)
-                sender.send = _refusing(sender.send, url)
+    endpoint = getattr(sys.modules.get("botocore.endpoint"), "Endpoint", None)
+    if endpoint is None:
         yield
+        return
+    make = endpoint.make_request
+    endpoint.make_request = _refusing(make, url)
+    try:
+        yield
+    finally:
+        endpoint.make_request = make
 
 
-def _refusing(send: Callable[..., Any], url: str) -> Callable[..., Any]:
-    def refusing(self: Any, request: Any) -> Any:
-        host = urlsplit(request.url).hostname or ""
+def _refusing(make: Callable[..., Any], url: str) -> Callable[..., Any]:
+    """Return make_request of endpoints, aiobotocore's too, before which nothing is signed."""
+
+    def refusing(self: Any, operation: Any, request: Any) -> Any:
+        host = urlsplit(request["url"]).hostname or ""
         if host.endswith(_AWS) and _SQS & {*host.split(".")}:
             raise TestingError(
                 f"a client asks AWS itself, {host}, and nothing was sent: it was made before the"
                 f" test. Make it within, or with endpoint_url={url!r}"
             )
-        return send(self, request)
+        return make(self, operation, request)
 
     return refusing
 

@@ -1,5 +1,5 @@
 -- Does: returns a generation and those before it that were purged, the newest first, with when each was retired.
--- Called by: queue_minutes, queue_consumers.
+-- Called by: queue_minutes, queue_consumers, queue_troubles.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: generation_pkey, generation_name.

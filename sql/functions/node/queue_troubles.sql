@@ -7,8 +7,8 @@
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: queue_pkey, queue_dead_letter, queue_count_pkey, queue_minute_minute, queue_period_start, and those of
---   oldest_message, count_messages, repeated_messages, new_failures and queue_notices.
+-- Relies on index: queue_pkey, queue_dead_letter, queue_count_pkey, queue_minute_minute, queue_period_start, generation_pkey, and those of
+--   generations, oldest_message, count_messages, repeated_messages, new_failures and queue_notices.
 -- Routed: to all partitions; the rows are merged, order by rank, messages / greatest(usual, 1) desc nulls last,
 --   seconds desc nulls last, messages desc, queue limit p_limit.
 --
@@ -52,12 +52,14 @@ begin
   ), ended as materialized (
     select q.*, m.event, m.number, row_number() over (partition by m.event order by m.number desc) as place
     from (
-      select m.queue_id, e.event, sum(e.number)::bigint as number
+      select q.queue_id, e.event, sum(e.number)::bigint as number
       from skipmq.queue_minute m
       cross join lateral (values ('dead-lettered', m.dead_lettered), ('expired', m.expired)) e (event, number)
+      join skipmq.generation g on g.queue_id = m.queue_id
+      join matching q on (q.account, q.region, q.name) = (g.account, g.region, g.name) and q.created_at <= g.created_at
       where m.minute >= v_now - interval '15 minutes' and e.number > 0
-        and (p_queue is null or m.queue_id = any (array(select x.queue_id from matching x)))
-      group by m.queue_id, e.event
+        and (p_queue is null or m.queue_id = any (array(select g.queue_id from matching x, skipmq.generations(x.queue_id) g)))
+      group by q.queue_id, e.event
     ) m
     join matching q on q.queue_id = m.queue_id
   ), troubles as (
@@ -128,14 +130,14 @@ begin
       from (
         select d.minute, lag(d.minute) over (order by d.minute) as before
         from skipmq.queue_minute d
-        where m.place <= 20 and d.queue_id = m.queue_id
+        where m.place <= 20 and d.queue_id in (select g.queue_id from skipmq.generations(m.queue_id) g)
           and case m.event when 'expired' then d.expired else d.dead_lettered end > 0
       ) d
       where d.before is null or d.before < d.minute - interval '1 hour'
     ) b
-    cross join lateral (
-      -- Seven days have 672 quarters of an hour.
-      select sum(p.dead_lettered)::float8 / 672 as usual from skipmq.queue_period p where p.queue_id = m.queue_id
+    cross join lateral ( -- Seven days have 672 quarters of an hour.
+      select sum(p.dead_lettered)::float8 / 672 as usual from skipmq.queue_period p
+      where p.queue_id in (select g.queue_id from skipmq.generations(m.queue_id) g)
     ) u
     union all
     select n.rank, n.trouble, n.account, n.region, n.queue, n.policy, n.seconds, n.messages, null, n.reason, null

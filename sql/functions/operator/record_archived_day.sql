@@ -2,7 +2,7 @@
 --   it has just read back and compared. Returns false, and deletes an earlier record, when the day is not over, transactions below
 --   p_to may still be open or the day has other rows. Returns true for a day that was dropped. The archive is the lake that
 --   recorded last: returns false for another one, unless it p_replaces the archive, whose records of days that are not
---   dropped it then deletes.
+--   dropped it deletes once a day is recorded.
 -- Called by: the export, as a node; SQL users.
 -- Locks, in order: archived_day row.
 -- Raises: nothing.
@@ -24,19 +24,17 @@ declare
   v_rows bigint;
   v_late bigint;
 begin
-  if p_replaces then
-    delete from skipmq.archived_day a where a.lake <> p_lake and not a.dropped;
-  elsif exists (
+  if not p_replaces and exists (
     select from (select a.lake from skipmq.archived_day a order by a.archived_at desc, a.day desc limit 1) a where a.lake <> p_lake)
   then
     return false;
   end if;
-  update skipmq.archived_day a set archived_at = skipmq.clock()
+  update skipmq.archived_day a set archived_at = skipmq.clock(), place = p_place
   where a.day = p_day and a.rows = p_rows and a.lake = p_lake;
   if found then
     return true;
   end if;
-  delete from skipmq.archived_day a where a.day = p_day and not a.dropped;
+  delete from skipmq.archived_day a where a.day = p_day and a.lake = p_lake and not a.dropped;
   if skipmq.clock() < v_until or pg_snapshot_xmin(pg_current_snapshot())::text::bigint < p_to then
     return false;
   end if;
@@ -51,5 +49,7 @@ begin
   values (p_day, p_rows, p_to, skipmq.clock(), p_lake, p_place)
   on conflict (day) do update set rows = excluded.rows, to_xid = excluded.to_xid, archived_at = excluded.archived_at,
     lake = excluded.lake, place = excluded.place;
+  -- What they have is not compared from now on.
+  delete from skipmq.archived_day a where a.lake <> p_lake and not a.dropped;
   return true;
 end $$;

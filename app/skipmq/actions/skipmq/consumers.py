@@ -21,7 +21,7 @@ async def list_consumers(
     )
     rows = await node.consumers.queue(queue.id, call.deadline)
     for row in rows:
-        row.user = user_of(node, row.access_key_id, call.identity.region)
+        row.user = user_of(node, row.access_key_id)
     return {
         "Consumers": rows,
         "WaitingReceivers": sum(row.waiting_receivers for row in rows),
@@ -37,12 +37,11 @@ async def list_consumers(
     }
 
 
-def user_of(node: Node, key_id: str | None, region: str) -> str | None:
-    """Return the ARN of the user of an access key, if this node knows the key."""
+def user_of(node: Node, key_id: str | None) -> str | None:
+    """Return the ARN of the user of an access key, also of a revoked one, if it has one."""
     if node.keys is None or not key_id:
         return None
-    identity = node.keys.identity(key_id, region)
-    return None if identity is None else identity.user
+    return node.keys.user(key_id)
 
 
 async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, Any]:

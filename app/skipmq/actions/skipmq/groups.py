@@ -35,7 +35,7 @@ async def list_message_groups(
     )
     result: dict[str, Any] = {
         "Groups": [
-            structs.replace(row, place="", receiver=None, **_receiver(node, call, row.receiver))
+            structs.replace(row, place="", receiver=None, **_receiver(node, row.receiver))
             for row in rows[:limit]
         ]
     }
@@ -44,7 +44,7 @@ async def list_message_groups(
     return result
 
 
-def _receiver(node: Node, call: Call, text: str | None) -> dict[str, str | None]:
+def _receiver(node: Node, text: str | None) -> dict[str, str | None]:
     """Return what is known of who received the first message of a group last."""
     if text is None:
         return {}
@@ -52,7 +52,7 @@ def _receiver(node: Node, call: Call, text: str | None) -> dict[str, str | None]
     if interface == "sql":
         address, _, application = address.partition("/")
         return {"role": caller, "application": application, "client_address": address}
-    user = user_of(node, caller, call.identity.region)
+    user = user_of(node, caller)
     return {"access_key_id": caller or None, "user": user, "client_address": address}
 
 

@@ -9,4 +9,5 @@ from skipmq.protocol.call import Call
 async def pause_queue(node: Node, call: Call[extensions.PauseQueue], queue: Queue) -> None:
     """Pause the receives of a queue, or with Paused of false resume them."""
     paused = "false" if call.parameters.Paused is False else "true"
-    await node.queues.set_attributes(queue, {"Paused": paused}, call.deadline)
+    changes = {"Paused": paused, "PausedBy": call.identity.shown_name}
+    await node.queues.set_attributes(queue, changes, call.deadline)

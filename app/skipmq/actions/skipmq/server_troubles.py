@@ -46,9 +46,12 @@ def _server_troubles(database: dict[str, Any]) -> list[dict[str, Any]]:
     replication = database.get("Replication")
     if replication is not None and replication["StandbyCount"] < replication["Required"]:
         found.append(described("standbys"))
-    oldest = database.get("Server", {}).get("OldestSnapshotSeconds")
+    server = database.get("Server", {})
+    oldest = server.get("OldestSnapshotSeconds")
     if oldest is not None and oldest > bound("snapshot"):
-        found.append(described("snapshot", seconds=oldest))
+        held = described("snapshot", seconds=oldest)
+        session = server.get("OldestSnapshotSession")
+        found.append(held | ({"Reason": session} if session else {}))
     return [*found, *_number_troubles(database.get("Numbers", []))]
 
 

@@ -50,7 +50,8 @@ class Summary:
     compaction, `expired` rows removed by `keep`. The lake now has the transactions before `until`,
     by partition, of which a single database is number 0. `archive` is the URL of the lake that is
     the archive if it is another one, so that no days were recorded. `damage` has the problems of
-    damaged files, `unavailable` the reasons why partitions were not or not completely exported.
+    damaged files, `lost` the days of which the lake has less than when a database dropped them,
+    `unavailable` the reasons why partitions were not or not completely exported.
     `standby_lag` is None if primaries were read, and else how far the standby was behind, in
     seconds, the greatest of several: what it had not applied comes with a later export.
     """
@@ -64,6 +65,7 @@ class Summary:
     until: Mapping[int, int]
     archive: str
     damage: tuple[str, ...]
+    lost: tuple[str, ...]
     unavailable: Mapping[int, str]
     standby_lag: float | None
 
@@ -118,8 +120,9 @@ class _Export:
 
     def __init__(self, spark: SparkSession, source: Source, *, replaces: bool) -> None:
         self._spark, self._source, self._replaces = spark, source, replaces
-        # The URL of the lake that is the archive, if it is another one.
-        self._archive_url = ""
+        # By partition: the URL of the lake that is the archive, if it is another one.
+        self._archives: dict[int, str] = {}
+        self._lost: list[str] = []
         self._databases: list[_Database] = []
         self._unavailable: dict[int, str] = {}
         # By partition: the days that are over and not dropped, and what was recorded of them.
@@ -190,10 +193,12 @@ class _Export:
                     day for day in (*database.days, *days.get(partition, ())) if day < self._today
                 }
                 archive = history.archive(recorded)
-                if archive and archive.lake != self._lake.table.identifier:
-                    self._archive_url = archive.place
+                is_other = archive and archive.lake != self._lake.table.identifier
+                if archive and is_other and not self._replaces:
+                    self._archives[partition] = archive.place
                 dropped = {day for day, each in recorded.items() if each.dropped}
-                self._damage |= verify.lost(self._lake.table, recorded, partition)
+                lost = verify.lost(self._lake.table, recorded, partition)
+                self._lost += chain.from_iterable(lost.values())
                 self._past[partition], self._recorded[partition] = past - dropped, recorded
         self._damage |= stored_rows.damage(
             self._lake.table,
@@ -222,11 +227,9 @@ class _Export:
             before = queue_settings.from_lake(self._lake.url)
             settings.append(queue_settings.selected(before, self._unavailable))
         queue_settings.write(self._lake.url, queue_settings.merged(settings))
-        if self._archive_url and not self._replaces:
-            return
-        self._archive_url = ""
         for database in self._available():
-            if database.record and database.partition in self._past:
+            is_archive = database.partition not in self._archives
+            if database.record and database.partition in self._past and is_archive:
                 with self._noted(database.partition):
                     self._archive(database, database.record)
 
@@ -244,8 +247,9 @@ class _Export:
         return Summary(
             self._rows, self._windows, self._taken_back, tuple(sorted(self._archived)),
             self._compacted, self._expired,
-            {each.partition: each.server.horizon for each in self._available()}, self._archive_url,
-            tuple(chain.from_iterable(self._damage.values())), self._unavailable,
+            {each.partition: each.server.horizon for each in self._available()},
+            next(iter(self._archives.values()), ""),
+            tuple(chain.from_iterable(self._damage.values())), tuple(self._lost), self._unavailable,
             max(lags, default=None),
         )  # fmt: skip
 

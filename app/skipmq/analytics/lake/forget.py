@@ -84,15 +84,17 @@ def erase(
 
 
 def _note_archived(sessions: Sequence[Session], lake: Lake, condition: str) -> None:
-    """Subtract what is about to be erased from the recorded rows of days that were dropped.
+    """Subtract what is about to be erased from the rows that databases have recorded of the lake.
 
     Before the erasure: if that fails, the lake has more than is recorded, which is no loss.
     """
     table, matching = lake.table, lake.count(condition)
     for session in sessions:
-        partition = table.partition_of(history.server(session).database)
-        for (day, owner), rows in matching.items():
-            if owner == partition:
+        database = history.server(session).database
+        # A database that the lake has nothing of has recorded nothing of it.
+        own = {number for number, each in table.databases.items() if each == database}
+        for (day, partition), rows in matching.items():
+            if partition in own or (own and not table.has_partitions):
                 erasure.note_archived(session, table.identifier, day, rows)
 
 

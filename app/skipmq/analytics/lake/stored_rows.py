@@ -1,6 +1,6 @@
 """The files of a lake, read back and compared with what was committed.
 
-That a store cannot be reached is no damage: its errors are not caught.
+That a store cannot be reached is no damage; one that fails while rows are read is taken for it.
 """
 
 from collections.abc import Collection, Sequence

@@ -109,7 +109,7 @@ def repair(spark: SparkSession, path: str, source: Source, found: Sequence[Discr
 
 def _databases(table: Table, source: Source) -> Mapping[int, Source]:
     """Return the databases of a source, by partition; raise LakeError if it is not the lake's."""
-    if source.partitions or not table.has_partitions:
+    if source.partitions:
         return dict(enumerate(source.databases))
     with source.connect() as session:
         return {table.partition_of(history.server(session).database): source}
@@ -125,12 +125,13 @@ class _Held:
 
     counts: Mapping[QueueDay, int]
     days: Collection[tuple[date, int]]
+    partitions: Collection[int]
     lost: Mapping[QueueDay, list[str]]
 
 
 def _compared(key: QueueDay, rows: int, held: _Held | None) -> Discrepancy:
     """Compare the rows of a lake with those of the databases."""
-    if held is None:
+    if held is None or key.partition not in held.partitions:
         return Discrepancy(key, rows, Asked.NOT_ASKED)
     if (key.day, key.partition) not in held.days:
         return Discrepancy(key, rows, Asked.DROPPED)
@@ -143,15 +144,17 @@ def _held(table: Table, source: Source) -> _Held:
     counts: dict[QueueDay, int] = {}
     days: set[tuple[date, int]] = set()
     missing: dict[QueueDay, list[str]] = {}
-    for partition, database in _databases(table, source).items():
+    databases = _databases(table, source)
+    for partition, database in databases.items():
         with database.connect() as session:
-            days |= {(day, partition) for day in history.days(session)}
             rows = history.count_by_queue_and_day(session, table.position(partition))
+            # Afterwards: a day that is dropped in between has no rows less.
+            days |= {(day, partition) for day in history.days(session)}
             missing |= lost(table, history.recorded_days(session), partition)
         # Rows of days without a partition are in the default partition.
         days |= {(day, partition) for day, _ in rows}
         counts |= {QueueDay(day, queue, partition): n for (day, queue), n in rows.items()}
-    return _Held(counts, days, missing)
+    return _Held(counts, days, databases, missing)
 
 
 def lost(

@@ -101,10 +101,9 @@ def erase_staged(session: Session, condition: str) -> int:
 
 
 def note_archived(session: Session, lake: str, day: date, rows: int) -> None:
-    """Subtract rows from those that are recorded of a lake and a day that was dropped."""
+    """Subtract rows from those that are recorded of a lake and a day."""
     session.execute(
-        "update skipmq.archived_day set rows = greatest(rows - %s, 0)"
-        " where day = %s and lake = %s and dropped",
+        "update skipmq.archived_day set rows = greatest(rows - %s, 0) where day = %s and lake = %s",
         (rows, day, lake),
     )
 

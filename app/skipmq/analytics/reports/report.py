@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from pyarrow import compute as columns
 from pyarrow import csv, parquet
 
 from skipmq.analytics.reports import backlog_parameters, comparison_parameters, micros, page
@@ -14,6 +15,7 @@ from skipmq.analytics.reports.engines import Engine, Parameter, Relation
 from skipmq.analytics.reports.period import Period
 
 Compute: TypeAlias = Callable[[], pa.Table]
+_FORMULA = r"^[=+@\t\r-]"
 
 
 @contextmanager
@@ -85,8 +87,19 @@ def write(computed: Mapping[str, Compute], output: Path) -> Iterator[tuple[str, 
     for name, compute in computed.items():
         table = compute()
         parquet.write_table(table, output / f"{name}.parquet")
-        csv.write_csv(table, output / f"{name}.csv")
+        csv.write_csv(_without_formulas(table), output / f"{name}.csv")
         yield name, table.to_pylist()
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before texts that a spreadsheet would compute: names come from senders."""
+    for index, column in enumerate(table.schema):
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            texts = table[column.name]
+            quoted = columns.binary_join_element_wise("'", texts, "")
+            is_formula = columns.match_substring_regex(texts, _FORMULA)
+            table = table.set_column(index, column, columns.if_else(is_formula, quoted, texts))
+    return table
 
 
 def write_page(data: page.ReportData, output: Path) -> Path:

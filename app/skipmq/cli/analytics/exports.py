@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,8 @@ from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.database import session
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from skipmq.analytics.lake.export import Summary
 
 _VIOLATED = 1
@@ -34,7 +36,7 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 @click.command("export")
 @click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
 @click.option("--compact/--no-compact", default=True, help="Compact small files.")
-@click.option("--as-archive", is_flag=True, help="Replace the lake that records days until now.")
+@click.option("--as-archive", is_flag=True, help="Replace the lake that has recorded days.")
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
 @json_option
 @one_line_errors
@@ -44,29 +46,29 @@ def export_command(
     """Export the messages settled since the last export to the lake, each row once.
 
     An export can be killed and repeated at any time. Days that are complete in the lake, with all
-    rows as the database had them, are recorded in the database, which may then drop them: by one
-    lake, the archive, which is SKIPMQ_ARCHIVE's, or else the first that recorded a day. --keep
+    rows as the database had them, are recorded in the database, which may then drop them: of one
+    lake, the archive, which is SKIPMQ_ARCHIVE's, or else the last that recorded a day. --keep
     DAYS removes older days from the lake, once the database has dropped them. The exit code is 0
     also if there was nothing to export.
     """
     settings = configuration().settings
     path = lake_path(settings, lake)
     with spark_and_database(settings) as (spark, source, url):
-        from skipmq.analytics import delta, partitions  # noqa: PLC0415 - as above.
+        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
         from skipmq.analytics.lake import export  # noqa: PLC0415 - as above.
 
-        is_other = settings.archive and delta.url_of(path) != delta.url_of(settings.archive)
-        if is_other and as_archive:
-            raise click.UsageError("--as-archive is for the lake of SKIPMQ_ARCHIVE: set it first")
+        # Where SKIPMQ_ARCHIVE names the archive, nothing else decides.
+        is_archive = not settings.archive or _is_same(spark, path, settings.archive)
+        if as_archive and not is_archive:
+            raise click.UsageError(f"SKIPMQ_ARCHIVE is {settings.archive}: change it instead")
+        replaces = as_archive or bool(settings.archive)
         writers = partitions.urls(url)
         if len(writers) != len(source.databases):
             raise click.ClickException(
                 "one of SKIPMQ_DATABASE_URL and SKIPMQ_ANALYTICS_URL names a router, or another"
                 " one: use the same router for both"
             )
-        record = (
-            [] if is_other else [partial(_record, each, replaces=as_archive) for each in writers]
-        )
+        record = [partial(_record, each, replaces=replaces) for each in writers if is_archive]
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
         with Progress(
             TextColumn("{task.fields[rows]:,} rows"),
@@ -82,19 +84,31 @@ def export_command(
 
             done = export.export(
                 spark, source, path, record=record, progress=progress, compact=compact, keep=keep,
-                replaces=as_archive,
+                replaces=replaces,
             )  # fmt: skip
+        if not is_archive:
+            done = replace(done, archive=settings.archive)
         if as_json:
             print_json({"lake": path, **asdict(done)}, indent=None)
         else:
             _print_summary(done, path)
-            if archive := settings.archive if is_other else done.archive:
-                out.print(
-                    f"no days were recorded: the archive is {escape(archive)}, which --as-archive"
-                    " replaces"
-                )
+            if done.archive:
+                hint = "which --as-archive replaces" if is_archive else "by SKIPMQ_ARCHIVE"
+                out.print(f"no days were recorded: the archive is {escape(done.archive)}, {hint}")
         if problems := _problems(done, path):
             raise click.ClickException("\n".join(problems))
+
+
+def _is_same(spark: "SparkSession", one: str, other: str) -> bool:
+    """Return whether two paths are of one lake."""
+    from skipmq.analytics.lake import storage  # noqa: PLC0415 - PySpark is an extra.
+
+    def place(path: str) -> str:
+        url = storage.qualified(spark, path).rstrip("/")
+        is_local = url.startswith("file:")
+        return str(Path(url.removeprefix("file://")).resolve()) if is_local else url
+
+    return place(one) == place(other)
 
 
 def _record(  # noqa: PLR0917 - a record.
@@ -114,6 +128,9 @@ def _problems(done: "Summary", path: str) -> list[str]:
             f"{done.damage[0]}{more}: `skipmq analytics verify --lake {path} --repair` exports"
             " again the days that the database still has; it keeps the days of damaged files"
         )
+    if done.lost:
+        more = f", and {len(done.lost) - 1} more days" if done.lost[1:] else ""
+        found.append(f"{done.lost[0]}{more}: restore a backup of the lake")
     return found
 
 

@@ -1,6 +1,7 @@
 """The `analytics verify` command."""
 
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -13,10 +14,11 @@ from rich.table import Table
 from skipmq.cli import failures
 from skipmq.cli.analytics.errors import DUCKDB, check_packages, check_spark, one_line_errors
 from skipmq.cli.analytics.sources import lake_path, readable_database, spark_started
-from skipmq.cli.environment import configuration
+from skipmq.cli.environment import configuration, data_folder
 from skipmq.cli.output import json_option, out, print_json
 from skipmq.config.settings import Settings
-from skipmq.database.embedded import EmbeddedError
+from skipmq.database import embedded
+from skipmq.telemetry.terminal import visible
 
 if TYPE_CHECKING:
     from skipmq.analytics.delta import Table as LakeTable
@@ -43,7 +45,8 @@ def _unchecked(command: Callable[..., Any]) -> Callable[..., Any]:
             raise _UncheckedError(error.message) from error
         except Exception as error:
             if (explained := failures.explain(error)) is None:
-                raise
+                click.echo(visible(traceback.format_exc()), err=True)
+                sys.exit(_UNCHECKED)
             raise _UncheckedError("\n".join(explained.problems)) from error
 
     return wrapped
@@ -105,21 +108,17 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
 def _database(settings: Settings, table: "LakeTable") -> Iterator["Source | None"]:
     """Yield the database to compare with, None if there is none, or an embedded one of another."""
     from skipmq.analytics import partitions  # noqa: PLC0415 - PySpark is an extra.
-    from skipmq.analytics.postgres import history  # noqa: PLC0415 - PySpark is an extra.
 
     with ExitStack() as stack:
         if url := settings.analytics_url or settings.database_url:
             yield stack.enter_context(partitions.opened(url))
             return
-        try:
-            url, _ = stack.enter_context(readable_database(settings))
-        except EmbeddedError:
+        system = embedded.status(data_folder(settings)).system
+        if system is None or not any(d.startswith(f"{system}/") for d in table.databases.values()):
             yield None
             return
-        source = stack.enter_context(partitions.opened(url))
-        with source.connect() as session:
-            is_its_own = history.server(session).database in table.databases.values()
-        yield source if is_its_own else None
+        url, _ = stack.enter_context(readable_database(settings))
+        yield stack.enter_context(partitions.opened(url))
 
 
 def _as_json(each: "Discrepancy", repaired: Sequence["Discrepancy"]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def read(
     except failures.NoCredentialsError as error:
         raise UnreadableError(
             "there are no credentials for the endpoint: set AWS_ACCESS_KEY_ID and"
-            " AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+            " AWS_SECRET_ACCESS_KEY, or AWS_PROFILE. LocalStack, moto and ElasticMQ take any"
         ) from error
     except failures.BotoCoreError as error:
         raise UnreadableError(f"the queues cannot be read: {_line(error)}") from error

@@ -15,7 +15,7 @@ _CHANGES = {
     "CreateQueue": "Queue created",
     "DeleteQueue": "Queue deleted",
     "EndSession": "Session of the database ended",
-    "PauseQueue": "Paused or resumed",
+    "PauseQueue": "Receives paused",
     "PurgeQueue": "Purge",
     "SetQueueAttributes": "Settings changed",
     "StartMessageMoveTask": "Redrive started",
@@ -30,6 +30,7 @@ _EVENTS = {
     "standbys": "Too few standbys",
     "table-locked": "A table of messages is locked",
 }
+_RESUMED = "Receives resumed"
 _RECORDS = 100
 # From this number on equal changes by one caller, one after another, are one.
 _FOLDED = 3
@@ -71,12 +72,12 @@ def _changes(**filters: Any) -> list[Event]:
     return [
         _event(
             each["RecordedTimestamp"] / 1000,
-            _CHANGES[each["Action"]],
-            attributes=_attributes(each),
+            _text(each),
+            attributes=_attributes(each, of_queue="Queue" in filters),
             who=access.shown_record(each)["caller"],
             queue=""
             if "Queue" in filters or each["Action"] == "DeleteQueue"
-            else (each.get("QueueArn") or "").rpartition(":")[2],
+            else (each.get("QueueArn") or "").rpartition(":")[2].removesuffix("*"),
         )
         for each in found.get("Records", [])
         if each["Action"] in _CHANGES
@@ -101,11 +102,24 @@ def _folded(changes: Iterable[Event]) -> list[Event]:
     return found
 
 
-def _attributes(record: Mapping[str, Any]) -> str:
-    """Return the attributes that a record has set, the number of messages purged, or nothing."""
-    parameters = json.loads(record.get("Parameters") or "{}")
-    if record["Action"] == "PurgeQueue" and "Messages" in parameters:
-        return f"{parameters['Messages']:,} messages"
-    attributes = parameters.get("Attributes") if record["Action"] == "SetQueueAttributes" else None
-    pairs = (f"{name}={errors.shown(value)}" for name, value in (attributes or {}).items())
-    return ", ".join(pairs)
+def _text(record: Mapping[str, Any]) -> str:
+    resumes = record["Action"] == "PauseQueue" and _parameters(record).get("Paused") is False
+    return _RESUMED if resumes else _CHANGES[record["Action"]]
+
+
+def _attributes(record: Mapping[str, Any], *, of_queue: bool) -> str:
+    """Return the attributes that a record has set, what was deleted and how much, or nothing."""
+    action, parameters = record["Action"], _parameters(record)
+    attributes = parameters.get("Attributes") if action == "SetQueueAttributes" else None
+    shown = [f"{name}={errors.shown(value)}" for name, value in (attributes or {}).items()]
+    # A queue that is gone has no link.
+    if action == "DeleteQueue" and not of_queue:
+        shown.append((record.get("QueueArn") or "").rpartition(":")[2])
+    if action in {"DeleteQueue", "PurgeQueue"} and "Messages" in parameters:
+        shown.append(f"{parameters['Messages']:,} messages")
+    return ", ".join(shown)
+
+
+def _parameters(record: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(record.get("Parameters") or "{}")
+    return found

@@ -28,6 +28,10 @@
     due = setTimeout(refresh, SECONDS * 1000);
   }
 
+  // The section of the page that was asked for, which browsers keep in redirects.
+  const signIn = find("#sign-in");
+  if (signIn) signIn.action += location.hash;
+
   // Warn if a refresh has failed and the page is out of date.
   const offline = find("#offline");
   let seen = new Date();

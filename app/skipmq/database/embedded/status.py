@@ -7,8 +7,8 @@ from pathlib import Path
 from skipmq.database.embedded import data_folder
 from skipmq.database.embedded.data_folder import Folder
 
-# The position of the cluster's state in pg_control, and the states after a shutdown.
-_STATE = struct.Struct("=16xi")
+# The system identifier and the cluster's state in pg_control, and the states after a shutdown.
+_CONTROL = struct.Struct("=Q8xi")
 _SHUT_DOWN = (1, 2)
 
 
@@ -17,13 +17,15 @@ class Status:
     """The status of a data folder.
 
     `version` is PostgreSQL's major version, None if the folder has no database; `url` is the
-    owner's, None if no server runs; `was_shut_down` is None if the files cannot be read.
+    owner's, None if no server runs; `was_shut_down` and the system identifier are None if the files
+    cannot be read.
     """
 
     data_dir: Path
     version: str | None = None
     url: str | None = None
     was_shut_down: bool | None = None
+    system: str | None = None
 
     def __str__(self) -> str:
         """Describe a server that is not running, and how to start it."""
@@ -42,11 +44,13 @@ def status(data_dir: Path) -> Status:
     folder = Folder(data_dir.expanduser().resolve(), ephemeral=False, bin_dir=None)
     try:
         version = (folder.cluster / "PG_VERSION").read_text().strip()
+        control = (folder.cluster / "global" / "pg_control").read_bytes()
+        system, state = _CONTROL.unpack_from(control)
         if data_folder.is_ready(folder):
-            return Status(folder.data, version, folder.url)
-        (state,) = _STATE.unpack_from((folder.cluster / "global" / "pg_control").read_bytes())
+            return Status(folder.data, version, folder.url, system=str(system))
     except FileNotFoundError:
         return Status(folder.data)
     except PermissionError:
         return Status(folder.data, "of another account")
-    return Status(folder.data, version, was_shut_down=state in _SHUT_DOWN)
+    was_shut_down = state in _SHUT_DOWN
+    return Status(folder.data, version, was_shut_down=was_shut_down, system=str(system))

@@ -162,7 +162,8 @@ class DuckEngine:
 
         Reads the files again, as DuckDB does not name a file in all its errors.
         """
-        for table, files in self._read:
+        is_known = isinstance(error, duckdb.OutOfMemoryException)
+        for table, files in () if is_known else self._read:
             damaged = chain.from_iterable(stored_rows.damage(table, files).values())
             for problem in chain(damaged, _unreadable(table, files)):
                 return LakeError(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 
 from support.audit import ORDERS, record, write
 from support.browser import Browser
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, Keys
 from support.postgres import Databases, as_node
 from support.shop import Shop
+from support.sigv4 import KEY, signed
 from support.visitor import Visitor, signed_in
 
 HOME = "/console/us-east-1/000000000000/"
@@ -147,3 +149,35 @@ def test_overview_of_a_key_has_what_it_may_read(
     assert ("Messages in all queues" in some, "Duration of requests" in some) == (False, False)
     assert ">Database</a></dt>" not in some
     assert "Your key may not list queues" in none
+
+
+def test_activity_of_all_regions_needs_the_right_on_all(
+    signing: NodeProcess, keys: Keys, tmp_path: Path
+) -> None:
+    allow = {"Effect": "Allow", "Action": "sqs:*", "Resource": f"arn:aws:sqs:us-east-1:{ACCOUNT}:*"}
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps({"Version": "2012-10-17", "Statement": [allow]}))
+    regional = keys.create(ACCOUNT, "--policy", str(file))
+    key = keys.create()
+    signed_in(signing, key)
+    sqs = client(signing.url, **key)
+    sqs.send_message(QueueUrl=sqs.create_queue(QueueName="busy-x")["QueueUrl"], MessageBody="x")
+
+    def overview(by: dict[str, str], **parameters: Any) -> Any:
+        with psycopg.connect(keys.url) as owner:
+            owner.execute("select skipmq.fold_counts(), skipmq.sum_minutes()")
+        body = json.dumps({"Minutes": 60} | parameters).encode()
+        target = {"X-Amz-Target": "SkipMQ.GetOverview", "Content-Type": "application/json"}
+        access = replace(KEY, id=by["key"], secret=by["secret"])
+        request = signed("POST", f"{signing.url}/", body, headers=target, key=access)
+        answer = raw(f"{signing.url}/", body, request.headers)
+        return answer.status == 200 and json.loads(answer.body)
+
+    def is_told(by: dict[str, str]) -> bool:
+        return any("Sent" in each for each in overview(by)["Activity"]["Steps"])
+
+    eventually(lambda: is_told(key))
+    eventually(lambda: overview(regional))
+    assert "Totals" in overview(regional)
+    assert not is_told(regional)
+    assert "Activity" not in overview(key, QueueName="busy-x")

@@ -140,7 +140,7 @@ def test_dead_letters_without_a_source_go_where_they_are_sent(shop: Shop) -> Non
 
 
 def test_redrive_that_runs_away_is_stopped_and_begun_again(shop: Shop) -> None:
-    shop.fail(4)
+    shop.fail(12)
     arn = f"arn:aws:sqs:us-east-1:{shop.account}:failed"
     shop.sqs.start_message_move_task(SourceArn=arn, MaxNumberOfMessagesPerSecond=1)
 
@@ -153,7 +153,7 @@ def test_redrive_that_runs_away_is_stopped_and_begun_again(shop: Shop) -> None:
 
     shop.follow("a-redrive-runs-away", "--rate 5")
 
-    assert (shop.holds("failed"), shop.holds("orders")) == (0, 4)
+    assert (shop.holds("failed"), shop.holds("orders")) == (0, 12)
     assert shop.sqs.receive_message(QueueUrl=shop.queue("orders"))["Messages"]
 
 
@@ -283,7 +283,8 @@ def test_files_of_others_are_found(tmp_path: Path) -> None:
         (tmp_path / "log").unlink()
         found = _shell(block("disk-full", "du -xh"), DATA=str(data))
 
-    assert f"3.1M\t{backups}" in found
+    # The folder itself takes nothing in some file systems.
+    assert re.search(rf"3\.[01]M\t{re.escape(str(backups))}", found)
     assert "16777216 bytes: /proc/" in found
 
 

@@ -1,5 +1,6 @@
 """What a node says while its database is there and does not do what nodes need."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -8,12 +9,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import TypeAlias
 
 import botocore.exceptions
 import psycopg
 import pytest
 
+from skipmq.database.pool import Pool
+from skipmq.database.statement import INTEGER, Search
+from skipmq.protocol import errors
 from skipmq.protocol.limits import DEFAULT_ACCOUNT
 from support.http import Answer, NodeProcess, client, eventually, raw
 from support.postgres import Connection, Databases, as_node
@@ -310,3 +315,15 @@ def is_said(node: NodeProcess, state: str) -> bool:
     with contextlib.suppress(OSError):
         return f'"{state}"' in raw(f"{node.url}/health/ready").body
     return False
+
+
+async def test_search_has_its_deadline_while_the_database_takes_no_writes(own_url: str) -> None:
+    pool = Pool(as_node(own_url), size=1)
+    pool.availability.mark_unavailable(psycopg.errors.ReadOnlySqlTransaction("read-only"))
+    sleep = Search("select pg_sleep($1)", INTEGER)
+
+    with pytest.raises(errors.ServiceUnavailable, match="did not answer in time"):
+        await pool.rows(sleep, (5,), deadline=monotonic() + 0.2)
+
+    await asyncio.gather(*pool._cancelling)  # noqa: SLF001
+    pool.close()

@@ -60,18 +60,30 @@ async def note(database: Database, notes: Iterable[Note]) -> bool:
 async def recent(
     database: Database, accounts: Sequence[str], minutes: int, step: int, deadline: float
 ) -> list[BrokerMinute]:
-    """Return the numbers of the last minutes by steps, oldest first.
-
-    Those of several partitions are added, except that each has a timeline of its own.
-    """
+    """Return the numbers of the last minutes by steps, oldest first."""
     parameters = ([*accounts], minutes, step)
+    parts = await database.rows_everywhere(_LIST, parameters, deadline=deadline)
+    return added([[*map(BrokerMinute._make, rows)] for rows in parts])
+
+
+def added(parts: Sequence[Sequence[BrokerMinute]]) -> list[BrokerMinute]:
+    """Return the sums of the numbers of partitions, each of which has them oldest first.
+
+    Each has a timeline of its own. The messages in queues are noted where they change, and not in
+    all partitions at once: the last number of a partition holds until its next one.
+    """
     found: defaultdict[tuple[int, str, str], int] = defaultdict(int)
-    for number, rows in enumerate(
-        await database.rows_everywhere(_LIST, parameters, deadline=deadline)
-    ):
-        for row in map(BrokerMinute._make, rows):
-            label = f"{number}.{row.label}" if row.kind == "timeline" else row.label
-            found[row.minute, row.kind, label] += row.number
+    steps = sorted({row.minute for rows in parts for row in rows if row.kind == "messages"})
+    for number, rows in enumerate(parts):
+        waiting = {row.minute: row.number for row in rows if row.kind == "messages"}
+        last = 0
+        for step in steps:
+            last = waiting.get(step, last)
+            found[step, "messages", ""] += last
+        for row in rows:
+            if row.kind != "messages":
+                label = f"{number}.{row.label}" if row.kind == "timeline" else row.label
+                found[row.minute, row.kind, label] += row.number
     return [BrokerMinute(*key, number) for key, number in sorted(found.items())]
 
 

@@ -255,13 +255,11 @@ class Pool:
             if is_search and is_read_only(self.availability.failure):
                 # Not kept: it may be that of a server that is the primary no more.
                 borrowed = await self._open()
-                return await self._read(borrowed, statement, values)
+                return await self._read(borrowed, statement, values, self._limit(deadline))
             if self.availability.is_unavailable or (durable and self.standbys.is_unavailable):
                 raise _Unavailable(errors.ServiceUnavailable(), unknown=False)
             borrowed = self._take_idle() or await self._open()
-            seconds = self._seconds
-            if is_search and deadline:
-                seconds = min(seconds, max(deadline - monotonic(), _MINIMUM_SECONDS))
+            seconds = self._limit(deadline) if is_search else self._seconds
             rows = await borrowed.rows(statement, values, seconds)
             if borrowed.unreplicated:
                 # Committed on the primary alone, so that a failover may undo it.
@@ -278,12 +276,18 @@ class Pool:
         self.observer.observe("transaction", perf_counter() - permitted)
         return rows
 
+    def _limit(self, deadline: float) -> float:
+        """Return the seconds that a search may take."""
+        if not deadline:
+            return self._seconds
+        return min(self._seconds, max(deadline - monotonic(), _MINIMUM_SECONDS))
+
     async def _read(
-        self, opened: Connection, statement: Statement, values: list[bytes | None]
+        self, opened: Connection, statement: Statement, values: list[bytes | None], seconds: float
     ) -> Rows:
         """Run a statement that writes nothing, on a connection that is closed afterwards."""
         try:
-            return await opened.rows(statement, values, self._seconds)
+            return await opened.rows(statement, values, seconds)
         finally:
             opened.broken = True
 

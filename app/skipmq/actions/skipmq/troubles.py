@@ -37,7 +37,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     queues, and the database without the right to describe it. Of one queue they are left out. With
     `Everywhere` they are of all accounts and regions: with a key, of its account's. While a
     partition is unavailable there are no totals, and its queues are omitted. `Minutes` adds
-    the activity of these, of all regions. Parts that could not be read are named by `Unknown`.
+    the activity of all regions, for those with the right on all; of one queue there is none.
+    Parts that could not be read are named by `Unknown`.
     """
     limit, queue = _checked(call.parameters), call.parameters.QueueName
     account, region = _place(call)
@@ -64,8 +65,9 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     reading = partial(troubles.queues, node.database, account, region, _READ, queue, deadline)
     rows = await _known(reading, is_readable, "queues", unknown) or []
     may_total = access.allows(node, call, "GetQueueAttributes", every, "")
-    if (period := call.parameters.Minutes) is not None:
-        whose = account if may_total else ""
+    if (period := call.parameters.Minutes) is not None and queue is None:
+        regions = QueueName(account or "*", "*", "*")
+        whose = account if access.allows(node, call, "GetQueueAttributes", regions, "") else ""
         recent = partial(activity.recent, node, whose, period, deadline, "Database" in answer)
         drawn = await _known(recent, is_readable, "activity", unknown)
         answer |= {"Activity": drawn} if drawn is not None else {}

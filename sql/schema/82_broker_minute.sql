@@ -10,3 +10,5 @@ create table skipmq.broker_minute (
   number bigint not null,
   constraint broker_minute_pkey primary key (account, minute, kind, label)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+-- For sum_minutes, which removes old ones.
+create index broker_minute_minute on skipmq.broker_minute (minute);

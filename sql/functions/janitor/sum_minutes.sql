@@ -3,7 +3,7 @@
 -- Called by: the janitor.
 -- Locks, in order: row of the job (does nothing when it is locked), rows of minutes, by key.
 -- Raises: nothing.
--- Relies on index: broker_minute_pkey, queue_minute_minute, queue_pkey, generation_pkey, queue_count_pkey.
+-- Relies on index: broker_minute_pkey, broker_minute_minute, queue_minute_minute, queue_pkey, generation_pkey, queue_count_pkey.
 -- Routed: to each partition; the results are added.
 --
 -- The messages of an account whose queues are not used are noted every ten minutes.

@@ -117,7 +117,7 @@ async def reschedule(
 ) -> list[str]:
     """Make messages of a standard queue visible in some seconds from now; return an outcome each.
 
-    Those in flight, delayed and visible alike; one without a number is missing.
+    Those in flight, delayed and visible alike; each must have its number.
     """
     ids, message_ids = [number or 0 for number, _ in messages], [each for _, each in messages]
     every = len(messages)

@@ -21,7 +21,7 @@ begin
   if not skipmq.hold_job('sum_minutes') then
     return 0;
   end if;
-  select max(m.minute) into v_last from skipmq.broker_minute m where m.account = '*';
+  select max(m.minute) into v_last from skipmq.broker_minute m where m.account = '*' and m.minute <= v_minute;
   v_from := greatest(v_last - interval '1 minute', v_minute - interval '6 hours');
   with flows as materialized (
     select a.account, m.minute, sum(m.sent) as sent, sum(m.received) as received, sum(m.deleted) as deleted
@@ -57,7 +57,8 @@ begin
   values ('', v_minute, 'timeline', skipmq.timeline()::text, 1)
   on conflict do nothing;
   if v_last is distinct from v_minute then
-    delete from skipmq.broker_minute m where m.minute < v_minute - interval '6 hours';
+    -- Those of a clock that was ahead, too.
+    delete from skipmq.broker_minute m where m.minute < v_minute - interval '6 hours' or m.minute > v_minute + interval '1 minute';
   end if;
   return coalesce(extract(epoch from v_minute - v_from) / 60 + 1, 0)::integer;
 end $$;

@@ -17,7 +17,9 @@ as $$
     select r.account, r.region, r.queue, r.caller, r.error, sum(r.number)::bigint as number, n.at
     from (select skipmq.clock() as at) n
     join skipmq.refusal r on r.minute > n.at - make_interval(mins => p_minutes)
-    where (p_account is null or r.account = p_account) and (p_region is null or r.region = p_region)
+    -- Accounts and regions are of digits, letters and hyphens, so that the ranges have all.
+    where r.account between coalesce(p_account, '') and coalesce(p_account, '~')
+      and r.region between coalesce(p_region, '') and coalesce(p_region, '~')
       and (p_queue is null or r.queue = p_queue)
     group by r.account, r.region, r.queue, r.caller, r.error, n.at
   ) f

@@ -78,6 +78,10 @@ async def release_messages(
             raise errors.InvalidParameterValueException(
                 "Messages of a FIFO queue cannot be rescheduled."
             )
+        if any(number is None for number, _ in chosen):
+            raise errors.InvalidParameterValueException(
+                "A message to reschedule must be named by the reference of PeekMessages."
+            )
         reason = f"Must be between 0 and {limits.VISIBILITY_TIMEOUT}."
         checks.between(seconds, 0, limits.VISIBILITY_TIMEOUT, "VisibleInSeconds", reason)
         outcomes = await groups.reschedule(node.database, queue, chosen, seconds, call.deadline)

@@ -57,7 +57,8 @@ class Heartbeat:
     async def run(self) -> None:
         """Write until cancelled."""
         loop = asyncio.get_running_loop()
-        if self._is_first:
+        # Behind a WSGI server, which has the port, processes come and go.
+        if self._is_first and self._port is not None:
             name = workers.name_of(self._port)
             self._notes.append(Note(monotonic(), "node", f"{name} {release.VERSION}"))
         while True:
@@ -65,11 +66,11 @@ class Heartbeat:
             if self._snapshots:
                 self._notes.extend(_happened(self._snapshots[-1], snapshot))
             self._snapshots.append(snapshot)
+            await workers.beat(self._node.database, self._node.process, self._figures())
             if self._is_first:
                 self._notes.extend(await self._conditions())
             if self._notes and await minutes.note(self._node.database, self._notes):
                 self._notes.clear()
-            await workers.beat(self._node.database, self._node.process, self._figures())
             due = loop.time() + INTERVAL
             await asyncio.sleep(INTERVAL)
             self._lags.append(loop.time() - due)

@@ -1,5 +1,6 @@
 """Maintenance of the database; a job that another node is running does nothing."""
 
+import shutil
 from collections.abc import Sequence
 from time import time as own_clock  # noqa: TID251 - compared with the database's.
 from typing import NamedTuple
@@ -27,6 +28,7 @@ _OLDEST_SNAPSHOT = Statement(
     "select extract(epoch from clock_timestamp() - began)::float8, session"
     " from skipmq.oldest_snapshot()"
 )
+_DATA_DIRECTORY = Search("select data_directory from skipmq.database_overview()")
 _DATABASE_STATISTICS = Search(
     "select name, label, value from skipmq.database_statistics() where value is not null"
 )
@@ -160,6 +162,21 @@ async def database_statistics(database: Pool) -> list[tuple[str, str, float]]:
     """Return the database's metrics: name, label and value of each."""
     rows = await database.rows(_DATABASE_STATISTICS)
     return [(name, label, value) for name, label, value in rows]
+
+
+async def free_bytes(database: Pool) -> int | None:
+    """Return the free bytes of the disk of the server, None where that is not known here."""
+    ((folder,),) = await database.rows(_DATA_DIRECTORY)
+    found = disk(folder)
+    return found and found.free
+
+
+def disk(folder: str | None) -> shutil._ntuple_diskusage | None:
+    """Return the bytes of the disk of a server on this machine, where its folder is visible."""
+    try:
+        return None if folder is None else shutil.disk_usage(folder)
+    except OSError:
+        return None
 
 
 async def _number(database: Pool, statement: Statement, parameters: Sequence[object]) -> int:

@@ -166,6 +166,10 @@ GAUGES = {
     ),
     "wal bytes": Definition("skipmq_wal_bytes", "WAL written since the cluster was created"),
     "database bytes": Definition("skipmq_database_bytes", "Size of the database"),
+    "free bytes": Definition(
+        "skipmq_server_free_bytes",
+        "Free bytes of the disk of a database server that is on the node's machine",
+    ),
     "table bytes": Definition("skipmq_table_bytes", "Size of a table with its indexes", ("table",)),
     "frozen age": Definition(
         "skipmq_frozen_age_transactions", "Age in transactions of the oldest unfrozen row"
@@ -213,7 +217,8 @@ GAUGES = {
 _JANITOR_ONLY = {"oldest snapshot", "snapshots ended"}
 # Without a series until there is something to measure.
 _UNSET = {
-    "oldest xmin", "wal bytes", "database bytes", "frozen age", "sessions", "most sessions",
+    "oldest xmin", "wal bytes", "database bytes", "free bytes", "frozen age", "sessions",
+    "most sessions",
     "counted age", "unarchived days", "certificate ends", "clock skew", "memory",
 }  # fmt: skip
 

@@ -1,12 +1,12 @@
 """Beyond SQS: an overview of the database for operators."""
 
-import shutil
 from time import monotonic
 from typing import Any
 
 from skipmq import release
 from skipmq.broker.node import Node
 from skipmq.broker.overview import Overview, OverviewSnapshot
+from skipmq.broker.upkeep import disk
 from skipmq.database import monitor
 from skipmq.database.pool import Pool
 from skipmq.protocol import errors, extensions
@@ -89,19 +89,9 @@ def _known(overview: Overview) -> dict[str, Any]:
     return _snapshot(snapshot) | {"KnownSeconds": int(monotonic() - snapshot.at)}
 
 
-def _disk(folder: str | None) -> dict[str, int] | None:
-    """Return the bytes of the disk of a server on this machine, where its folder is visible."""
-    if folder is None:
-        return None
-    try:
-        disk = shutil.disk_usage(folder)
-    except OSError:
-        return None
-    return {"TotalBytes": disk.total, "FreeBytes": disk.free}
-
-
 def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
     server, level = snapshot.server, snapshot.level
+    found = disk(server.data_directory)
     oldest = server.oldest_snapshot
     replication: dict[str, Any] = {
         "Summary": str(level),
@@ -123,7 +113,7 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
             "OldestSnapshotSeconds": None if oldest is None else int(oldest),
             "OldestSnapshotSession": server.oldest_session,
             "ReservedSessions": server.reserved,
-            "Disk": _disk(server.data_directory),
+            "Disk": found and {"TotalBytes": found.total, "FreeBytes": found.free},
         },
         "Replication": replication,
         "Damage": [

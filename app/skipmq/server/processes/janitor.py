@@ -216,6 +216,8 @@ class Janitor:
                 for each in await upkeep.database_statistics(self._database)
                 if each[0] in GAUGES
             ]
+            free = await upkeep.free_bytes(self._database)
+            found += [("free bytes", "", free)] if free is not None else []
         except (errors.SqsError, DatabaseError) as error:
             if not isinstance(error, errors.SqsError):
                 log.exception("cannot read the statistics of the database")

@@ -42,6 +42,17 @@ def page(node: NodeProcess, browser: Browser, name: str) -> Iterator[str]:
         yield f"{node.url}/console/us-east-1/000000000000/queues/{name}/messages"
 
 
+def test_messages_with_a_group_and_without_are_listed(
+    node: NodeProcess, sqs: Any, url: str, name: str
+) -> None:
+    sqs.send_message(QueueUrl=url, MessageBody="of a tenant", MessageGroupId="tenant")
+    sqs.send_message(QueueUrl=url, MessageBody="of nobody")
+
+    page = Visitor(node.url).get(f"queues/{name}/messages")
+
+    assert (page.status, "tenant" in page.body, "of nobody" in page.body) == (200, True, True)
+
+
 def dead_letters(sqs: Any, name: str, number: int) -> str:
     """Make dead letters of a queue, each with a reason; return the URL of their queue."""
     dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]

@@ -23,6 +23,7 @@ _PAGES = {
     "queues/twin/overview": "VisibilityTimeout",
     "queues/twin/messages?state=visible&order=size": "a body",
     "queues/twin/search?body=a+body": "a body",
+    "queues/twin/search?none=1": "a body",
     "queues/twin/consumers": "no consumer",
     "queues/twin/charts": "twin",
     "queues/twin/settings": "VisibilityTimeout",
@@ -57,6 +58,12 @@ def test_command_of_a_page_runs_and_gives_what_the_page_has(
     # `trouble` exits with 1 where there is some.
     assert done.code in ((0, 1) if words == ("trouble",) else (0,)), done.stderr
     assert _PAGES[page] in done.stdout
+
+
+def test_name_of_an_address_cannot_add_a_command(visitor: Visitor) -> None:
+    page = visitor.get("queues/x;id/messages").body
+
+    assert "skipmq queue peek x;id" not in unescape(page)
 
 
 def test_command_names_a_place_other_than_that_of_the_node(node: NodeProcess) -> None:

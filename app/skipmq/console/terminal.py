@@ -79,15 +79,22 @@ def command(*, has_redrive: bool) -> str:
     request = flask.request
     view = (request.endpoint or "").removeprefix("console.")
     twin = _TWINS.get(view)
-    if twin is None or (view == "queues" and not current().may_list()):
+    # A search by age has no command.
+    is_aged = twin is _SEARCH and request.values.get("minutes")
+    if twin is None or is_aged or (view == "queues" and not current().may_list()):
         return ""
     if twin is _REDRIVE and not has_redrive:
         twin = Twin("queue tasks {name}")
     name = (request.view_args or {}).get("name", "")
     message = request.values.get("message", "").strip()
-    words = ["skipmq", twin.words.format(name=name, message=shlex.quote(message or "MESSAGE_ID"))]
+    words = [
+        "skipmq",
+        twin.words.format(name=shlex.quote(name), message=shlex.quote(message or "MESSAGE_ID")),
+    ]
     if view == "send" and name.endswith(".fifo"):
         words.append("--group ID")
+    if twin is _SEARCH and request.values.get("none"):
+        words.append("--failure ''")
     # Without a choice a page shows another number, or order, than the command.
     if view == "messages" and not request.values.get("size"):
         words.append("--limit 20")

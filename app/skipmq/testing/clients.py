@@ -13,7 +13,6 @@ from skipmq.testing.errors import TestingError
 
 # AWS's endpoints of SQS, the older ones and those of VPCs and dual stack among them.
 _AWS = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")
-_SQS = {"sqs", "queue", "sqs-fips"}
 
 
 @cache
@@ -73,7 +72,7 @@ def _refusing(make: Callable[..., Any], url: str) -> Callable[..., Any]:
 
     def refusing(self: Any, operation: Any, request: Any) -> Any:
         host = urlsplit(request["url"]).hostname or ""
-        if host.endswith(_AWS) and _SQS & {*host.split(".")}:
+        if host.endswith(_AWS) and operation.service_model.service_name == "sqs":
             raise TestingError(
                 f"a client asks AWS itself, {host}, and nothing was sent: it was made before the"
                 f" test. Make it within, or with endpoint_url={url!r}"

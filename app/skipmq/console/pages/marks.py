@@ -75,13 +75,18 @@ def _changes(**filters: Any) -> list[Event]:
             _text(each),
             attributes=_attributes(each, of_queue="Queue" in filters),
             who=access.shown_record(each)["caller"],
-            queue=""
-            if "Queue" in filters or each["Action"] == "DeleteQueue"
-            else (each.get("QueueArn") or "").rpartition(":")[2].removesuffix("*"),
         )
+        | _linked("" if "Queue" in filters else each.get("QueueArn") or "", each["Action"])
         for each in found.get("Records", [])
         if each["Action"] in _CHANGES
     ]
+
+
+def _linked(arn: str, action: str) -> dict[str, str]:
+    """Return the queue that a mark leads to, none where it is gone or there are several."""
+    _, _, _, region, account, name = arn.split(":", 5) if arn.count(":") >= 5 else [""] * 6  # noqa: PLR2004
+    is_gone = action == "DeleteQueue" or name == "*"
+    return {"queue": "" if is_gone else name, "region": region, "account": account}
 
 
 def _event(time: float, text: str, *, until: float | None = None, **members: Any) -> Event:

@@ -44,6 +44,8 @@ def _overview() -> ResponseReturnValue:
         Everywhere=True,
         Folded=True,
     )
+    if flask.request.headers.get("HX-Trigger") == "picture" and "Activity" not in overview:
+        return "", 204  # What is drawn stays.
     troubles = overview.get("Troubles", [])
     return flask.render_template(
         "overview.html",

@@ -99,8 +99,14 @@ def _attributes(found: list[dict[str, Any]]) -> list[tuple[str, str | None]]:
 
 
 def _step(name: str) -> dict[str, Any]:
-    """Run one step of the search."""
-    if not _reading.acquire(timeout=2):
+    """Run one step of the search.
+
+    A script that finds another search running asks again, and holds no thread meanwhile.
+    """
+    is_script = flask.request.headers.get("HX-Trigger") == "found"
+    if not (_reading.acquire(blocking=False) or (not is_script and _reading.acquire(timeout=2))):
+        if is_script:
+            flask.abort(flask.Response(status=204))
         raise errors.ServiceUnavailable("Another search is running; try again in a moment.")
     try:
         return current().act(

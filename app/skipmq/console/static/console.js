@@ -337,14 +337,22 @@
       const found = find("#found", new DOMParser().parseFromString(event.detail.xhr.responseText, "text/html"));
       if (found !== null) add(found);
     });
+    // A refusal does not end by asking again.
+    search.addEventListener("htmx:responseError", (event) => {
+      if (event.detail.xhr.status < 500) runs = false;
+    });
     const run = async () => {
       runs = true;
       show();
       while (runs && search.dataset.next) {
         const next = search.dataset.next;
+        if (document.hidden) {
+          await new Promise((done) => { setTimeout(done, RETRY); });
+          continue;
+        }
         // Requested by htmx, whose events report an unavailable node.
         await htmx.ajax("GET", next, { source: search, swap: "none" }).catch(() => {});
-        if (search.dataset.next === next) await new Promise((done) => { setTimeout(done, RETRY); });
+        if (runs && search.dataset.next === next) await new Promise((done) => { setTimeout(done, RETRY); });
       }
       runs = false;
       show();

@@ -57,8 +57,7 @@ class Heartbeat:
     async def run(self) -> None:
         """Write until cancelled."""
         loop = asyncio.get_running_loop()
-        # Behind a WSGI server, which has the port, processes come and go.
-        if self._is_first and self._port is not None:
+        if self._is_first:
             name = workers.name_of(self._port)
             self._notes.append(Note(monotonic(), "node", f"{name} {release.VERSION}"))
         while True:

@@ -30,7 +30,7 @@ from release import (
 from skipmq.database import files
 from support.http import ROOT
 from support.programs import need
-from support.tree import tracked
+from support.tree import copy_tracked
 
 TAG = skipmq.__version__
 
@@ -49,10 +49,7 @@ def commit(tree: Path) -> None:
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a copy of the tree, committed, with all that a release wants."""
     tree = tmp_path_factory.mktemp("release") / "skipmq"
-    for path in tracked():
-        copy = tree / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
+    copy_tracked(tree)
     (tree / FROZEN).write_text(files.first_migration())
     changes = tree / "CHANGELOG.md"
     changes.write_text(f"# Changelog\n\n## [{TAG}] - 2026-12-24\n")

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.http import ROOT
-from support.tree import tracked
+from support.tree import copy_tracked
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # A block, and before it where it goes: a new file, or a place in one that is there, which is given
@@ -28,10 +27,7 @@ BLOCKS = [*BLOCK.finditer(PAGE)]
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a copy of the repository in which all recipes were followed."""
     tree = tmp_path_factory.mktemp("contribution") / "skipmq"
-    for path in tracked():
-        target = tree / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, target)
+    copy_tracked(tree)
     (tree / ".cache").symlink_to(ROOT / ".cache")
     (tree / ".venv").symlink_to(ROOT / ".venv")
     for block in BLOCKS:

@@ -15,7 +15,7 @@ import pytest
 
 from support.http import ROOT, client, environment, eventually, free_port, raw
 from support.processes import is_alive, pids_with, until
-from support.tree import tracked
+from support.tree import copy_tracked
 
 # The files that a page of the console asks for.
 STATIC = re.compile('(?:href|src)="(/console/static/[^"]+)"')
@@ -49,10 +49,7 @@ def is_ready(url: str) -> bool:
 def copy_of_the_tree(place: Path) -> Path:
     """Copy what git has or would take, as a clone of the next commit."""
     tree = place / "skipmq"
-    for path in tracked():
-        copy = tree / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
+    copy_tracked(tree)
     return tree
 
 

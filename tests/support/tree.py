@@ -1,5 +1,6 @@
 """The files of the repository, in a clone and in an unpacked sdist."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -25,3 +26,11 @@ def tracked() -> list[Path]:
     ignored = GitIgnoreSpec.from_lines((ROOT / ".gitignore").read_text().splitlines())
     names = (path.relative_to(ROOT) for path in ROOT.rglob("*") if path.is_file())
     return [ROOT / name for name in names if name != _ADDED and not ignored.match_file(name)]
+
+
+def copy_tracked(folder: Path) -> None:
+    """Copy the files of the repository into a folder, which need not exist."""
+    for path in tracked():
+        copy = folder / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)

@@ -24,7 +24,7 @@ from pyarrow import fs
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipmq.analytics.columns import HISTORY
-from skipmq.analytics.errors import ConflictError, LakeError
+from skipmq.analytics.errors import ConflictError, LakeError, first_line
 from skipmq.analytics.lake import table_keys
 from skipmq.analytics.lake.digest import MODULUS
 from skipmq.analytics.lake.table_files import File, QueueDay, Written, digests_of, remove_action
@@ -247,8 +247,7 @@ class Table:
             self._opened = DeltaTable(self.url)
         except DeltaError as error:
             entry = next(_damaged_entries(self.url), "")
-            first = str(error).strip().partition("\n")[0].rstrip(".")
-            reason = f"{entry} is damaged" if entry else first
+            reason = f"{entry} is damaged" if entry else first_line(error).rstrip(".")
             raise LakeError(
                 f"the log of the lake {self.lake} cannot be read: {reason}. Restore it from a"
                 " backup, or export to another lake"

@@ -1,6 +1,11 @@
 """Errors of analytics; they can be imported without PySpark."""
 
 
+def first_line(error: Exception) -> str:
+    """Return the reason, after which pyarrow, DuckDB and delta-rs may have a traceback."""
+    return str(error).strip().partition("\n")[0]
+
+
 class AnalyticsError(Exception):
     """An operation on the history failed; the message contains the reason and the remedy."""
 

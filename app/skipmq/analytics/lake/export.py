@@ -183,7 +183,8 @@ class _Export:
     def check(self) -> None:
         """Look for damaged files of the days that are over."""
         days: dict[int, set[date]] = {}
-        for file in self._lake.files:
+        files = self._lake.files
+        for file in files:
             days.setdefault(file.partition, set()).add(file.day)
         for database in self._available():
             partition = database.partition
@@ -197,12 +198,12 @@ class _Export:
                 if archive and is_other and not self._replaces:
                     self._archives[partition] = archive.place
                 dropped = {day for day, each in recorded.items() if each.dropped}
-                lost = verify.lost(self._lake.table, recorded, partition)
+                lost = verify.lost(self._lake.table, files, recorded, partition)
                 self._lost += chain.from_iterable(lost.values())
                 self._past[partition], self._recorded[partition] = past - dropped, recorded
         self._damage |= stored_rows.damage(
             self._lake.table,
-            [file for file in self._lake.files if file.day in self._past.get(file.partition, ())],
+            [file for file in files if file.day in self._past.get(file.partition, ())],
         )
 
     def compact(self) -> None:

@@ -120,9 +120,11 @@ def vacuum(sessions: Sequence[Session], days: Sequence[str]) -> None:
 
     Write-ahead logs and backups are not affected.
     """
-    partitions = [f"history_{day.replace('-', '')}" for day in days]
+    # Of the history the partitions of these days alone, which may be a few of hundreds.
+    tables = [each for each in erasure.TABLES if each != "history"]
+    tables += ["history_default", *(f"history_{day.replace('-', '')}" for day in days)]
     for session in sessions:
-        erasure.vacuum(session, [*erasure.TABLES, "history_default", *partitions])
+        erasure.vacuum(session, tables)
 
 
 def report(

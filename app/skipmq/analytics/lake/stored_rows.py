@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 from pyarrow import fs, parquet
 
-from skipmq.analytics import delta
+from skipmq.analytics import delta, errors
 from skipmq.analytics.delta import Table
 from skipmq.analytics.lake import digest
 from skipmq.analytics.lake.table_files import File, QueueDay
@@ -123,4 +123,4 @@ def _read(file: File, file_system: fs.FileSystem) -> tuple[int, int]:
 
 def _first_line(error: Exception) -> str:
     # Where DuckDB reads by pyarrow, a traceback follows.
-    return str(error).strip().partition("\n")[0].partition(". Detail: ")[0]
+    return errors.first_line(error).partition(". Detail: ")[0]

@@ -11,7 +11,7 @@ from skipmq.analytics import frames
 from skipmq.analytics.delta import Table
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import digest, stored_rows
-from skipmq.analytics.lake.table_files import QueueDay
+from skipmq.analytics.lake.table_files import File, QueueDay
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
@@ -69,7 +69,7 @@ def check(table: Table, source: Source | None, *, deep: bool = False) -> Verific
     exported: dict[QueueDay, int] = {}
     for file in files:
         exported[file.queue_day] = exported.get(file.queue_day, 0) + file.rows
-    held = _held(table, source) if source else None
+    held = _held(table, files, source) if source else None
     keys = exported.keys() | (held.counts.keys() if held else set())
     found = {key: _compared(key, exported.get(key, 0), held) for key in sorted(keys)}
     damaged = stored_rows.damage(table, files)
@@ -140,7 +140,7 @@ def _compared(key: QueueDay, rows: int, held: _Held | None) -> Discrepancy:
     return Discrepancy(key, rows, asked, there)
 
 
-def _held(table: Table, source: Source) -> _Held:
+def _held(table: Table, files: Sequence[File], source: Source) -> _Held:
     counts: dict[QueueDay, int] = {}
     days: set[tuple[date, int]] = set()
     missing: dict[QueueDay, list[str]] = {}
@@ -150,7 +150,7 @@ def _held(table: Table, source: Source) -> _Held:
             rows = history.count_by_queue_and_day(session, table.position(partition))
             # Afterwards: a day that is dropped in between has no rows less.
             days |= {(day, partition) for day in history.days(session)}
-            missing |= lost(table, history.recorded_days(session), partition)
+            missing |= lost(table, files, history.recorded_days(session), partition)
         # Rows of days without a partition are in the default partition.
         days |= {(day, partition) for day, _ in rows}
         counts |= {QueueDay(day, queue, partition): n for (day, queue), n in rows.items()}
@@ -158,14 +158,14 @@ def _held(table: Table, source: Source) -> _Held:
 
 
 def lost(
-    table: Table, recorded: Mapping[date, RecordedDay], partition: int
+    table: Table, files: Sequence[File], recorded: Mapping[date, RecordedDay], partition: int
 ) -> dict[QueueDay, list[str]]:
     """Return the days of a partition of which the lake has fewer rows than when they were dropped.
 
     A lake that was restored from an older backup lacks rows. Days that it has expired are left out.
     """
     rows: dict[date, int] = {}
-    for file in table.files:
+    for file in files:
         if file.partition == partition:
             rows[file.day] = rows.get(file.day, 0) + file.rows
     return {

@@ -17,7 +17,7 @@ from sqlglot import exp
 from skipmq.analytics import queue_settings, reports
 from skipmq.analytics.columns import HISTORY, PARTITION
 from skipmq.analytics.delta import SCHEMA, Table
-from skipmq.analytics.errors import AnalyticsError, LakeError
+from skipmq.analytics.errors import AnalyticsError, LakeError, first_line
 from skipmq.analytics.lake import stored_rows
 from skipmq.analytics.lake.table_files import File
 from skipmq.analytics.reports import bodies
@@ -170,7 +170,7 @@ class DuckEngine:
                     f"{problem}: check the lake with `skipmq analytics verify --deep`, and export"
                     " it again with --repair"
                 )
-        return AnalyticsError(f"DuckDB failed: {_first_line(error)}: use --engine spark")
+        return AnalyticsError(f"DuckDB failed: {first_line(error)}: use --engine spark")
 
     def _view(self, query: str) -> str:
         view = f"relation_{next(self._numbers)}"
@@ -233,11 +233,7 @@ def _unreadable(table: Table, files: Sequence[File]) -> Iterator[str]:
             with duckdb.connect() as connection:
                 connection.execute(query)
         except duckdb.Error as error:
-            yield f"{path} cannot be read: {_first_line(error)}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+            yield f"{path} cannot be read: {first_line(error)}"
 
 
 def _parquet(paths: Sequence[str]) -> str:

@@ -67,6 +67,7 @@ begin
       skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
       skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer),
+      skipmq.notification(text, uuid, bigint, text, text, text, timestamptz, text), skipmq.filter_document(text, text), skipmq.matches_policy(jsonb, jsonpath, jsonb), skipmq.deliveries(skipmq.topic, uuid, text, integer, text, text, text, jsonb, jsonb, uuid, integer),
       skipmq.announce_access_keys()
       from skipmq_node;
     -- Only the owner decides which keys may sign and which applications may use which queues.
@@ -91,10 +92,10 @@ begin
   if exists (select from pg_roles where rolname = 'skipmq_application') then
     revoke execute on all functions in schema skipmq from skipmq_application;
     grant usage on schema skipmq to skipmq_application;
-    -- Each takes a queue by name, and begins with check_grant.
+    -- Each takes a queue or a topic by name, and begins with check_grant.
     grant execute on function
       skipmq.send_message(text, text, jsonb, integer, text, text, text),
-      skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
+      skipmq.send_fifo_message(text, text, text, text, jsonb, text, text), skipmq.publish(text, text, jsonb, text, text, text, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, uuid, text, text), skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),
       skipmq.change_message_visibility(text, bigint, integer, uuid, integer, text, text, text),

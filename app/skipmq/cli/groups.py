@@ -40,6 +40,14 @@ _COMMANDS = {
         "tasks": "queue.tasks:queue_tasks",
         "tail": "queue.tail:queue_tail",
     },
+    "topic": {
+        "list": "topics:topic_list",
+        "create": "topics:topic_create",
+        "show": "topics:topic_show",
+        "subscribe": "topics:topic_subscribe",
+        "publish": "topics:topic_publish",
+        "delete": "topics:topic_delete",
+    },
     "analytics": {
         "export": "analytics.exports:export_command",
         "stream": "analytics.exports:stream_command",
@@ -166,6 +174,11 @@ def queue() -> None:
     """
 
 
+@click.group(cls=Group, commands=_commands("topic"))
+def topic() -> None:
+    """Manage topics, which hand a message to all queues that are subscribed."""
+
+
 @click.group(cls=Group, commands=_commands("analytics"))
 def analytics() -> None:
     """Export, stream and analyze the history with Spark or DuckDB."""
@@ -187,7 +200,7 @@ def _keep_file(context: click.Context, _: click.Parameter, file: Path | None) ->
 
 @click.group(
     cls=Group,
-    commands=[queue, sql, analytics, partitions, *_commands("")],
+    commands=[queue, topic, sql, analytics, partitions, *_commands("")],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(release.VERSION, prog_name="skipmq")

@@ -200,7 +200,7 @@ class Queue(Generic[T]):
                 check_text("a deduplication id", given)
         self._check_kind(delay, group, deduplication_ids)
         ids = iter(deduplication_ids or ())
-        encoded = map(self._encoded, values)
+        encoded = map(self.encoded, values)
         while chunk := list(islice(encoded, _CHUNK)):
             own = [next(ids, None) for _ in chunk] if self.fifo else None
             if "" in (own or ()):
@@ -226,7 +226,8 @@ class Queue(Generic[T]):
             ]
         return statements.SEND, [self.name, known, delay, *where, group, chunk]
 
-    def _encoded(self, value: T) -> str:
+    def encoded(self, value: T) -> str:
+        """Return the body of a value; raise ClientError."""
         bodies.check(value, self.type, self.name)
         try:
             body = self.codec.encode(value)

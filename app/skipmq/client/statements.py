@@ -33,6 +33,10 @@ select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
+PUBLISH = f"""
+select skipmq.publish(
+  %s::text, %s::text, %s::text::jsonb, %s::text, %s::text, %s::text, {ACCOUNT}, {REGION})"""
+
 # The claim commits by itself, and like that of a node waits for no standby: what a failover undoes
 # is delivered again. The others name claimed messages by ids, receive counts and message ids.
 CLAIM = f"""

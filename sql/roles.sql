@@ -58,7 +58,7 @@ begin
       skipmq.refresh_groups(bigint, bigint[]), skipmq.refresh_groups_of_queues(bigint[], bigint[]), skipmq.hold_groups_of_queues(bigint[], bigint[], boolean),
       skipmq.check_messages(bigint, text[], text[], integer[], text[], text[], text[]),
       skipmq.check_message(boolean, integer, text, bigint, integer, text, text, text),
-      skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]),
+      skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]), skipmq.retry_delay(jsonb, integer),
       skipmq.deduplication_ids(bigint, text[], text[]),
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text), skipmq.is_identifier(text),
@@ -93,7 +93,7 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue by name, and begins with check_grant.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text, text),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text, text),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, uuid, text, text), skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),

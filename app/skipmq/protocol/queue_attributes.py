@@ -4,7 +4,7 @@ Source: SQS API Reference, SetQueueAttributes and GetQueueAttributes.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import fields
@@ -94,8 +94,7 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
         }
 
 
-def _number(minimum: int, maximum: int) -> Any:
-    return Annotated[int | float, msgspec.Meta(ge=minimum, le=maximum)]
+_Delay: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=limits.VISIBILITY_TIMEOUT)]
 
 
 class RetryBackoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,10 +103,10 @@ class RetryBackoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     It is `maximum` seconds at most, less a random part of up to `jitter`, a number from 0 to 1.
     """
 
-    base: _number(0, limits.VISIBILITY_TIMEOUT)  # type: ignore[valid-type]
-    factor: _number(1, 100) = 2  # type: ignore[valid-type]
-    jitter: _number(0, 1) = 0.1  # type: ignore[valid-type]
-    maximum: _number(0, limits.VISIBILITY_TIMEOUT) = 3600  # type: ignore[valid-type]
+    base: _Delay
+    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
+    maximum: _Delay = 3600
 
     def __post_init__(self) -> None:
         if self.base > self.maximum:

@@ -61,7 +61,9 @@ def _retry_backoff(value: str) -> str:
             f"Invalid value for the parameter RetryBackoff. Reason: {error}. An example is"
             ' {"base": 10, "factor": 2, "maximum": 3600, "jitter": 0.1}.'
         ) from error
-    return msgspec.json.encode(backoff).decode()
+    numbers = msgspec.structs.asdict(backoff).items()
+    whole = {name: int(each) if each == int(each) else each for name, each in numbers}
+    return msgspec.json.encode(whole).decode()
 
 
 # Functions that return a value in its stored form, or None if it is not allowed.

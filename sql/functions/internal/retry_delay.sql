@@ -4,11 +4,14 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.
+--
+-- In PL/pgSQL, so that queues without a RetryBackoff do not pay for its expressions, which would be inlined.
 create function skipmq.retry_delay(p_backoff jsonb, p_receives integer) returns interval
-language sql volatile
+language plpgsql volatile
 as $$
-  select make_interval(secs => least(
+begin
+  return make_interval(secs => least(
     (p_backoff ->> 'maximum')::float8,
     (p_backoff ->> 'base')::float8 * power((p_backoff ->> 'factor')::float8, least(greatest(p_receives, 1), 100) - 1))
-    * (1 - (p_backoff ->> 'jitter')::float8 * random()))
-$$;
+    * (1 - (p_backoff ->> 'jitter')::float8 * random()));
+end $$;

@@ -117,8 +117,8 @@ begin
       where m.ctid = h.tid and h.place is not null
       returning m.*, h.place, h.n
     ), hidden as (
-      update skipmq.message_group g set available_at = c.visible_at, received_at = v_now, receiver = p_receivers[c.place]
-      from (select c.group_no, c.place, min(c.visible_at) as visible_at from claimed c group by 1, 2) c
+      update skipmq.message_group g set available_at = v_until, received_at = v_now, receiver = p_receivers[c.place]
+      from (select distinct c.group_no, c.place from claimed c) c
       where g.queue_id = p_queue_id and g.group_no = c.group_no
     )
     select

@@ -62,7 +62,7 @@ begin
       skipmq.deduplication_ids(bigint, text[], text[]),
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text), skipmq.is_identifier(text),
-      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
+      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.add_failure(jsonb, timestamptz, integer, text, text), skipmq.session_receiver(), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
       skipmq.check_redrive(bigint, text, text[]),
       skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
@@ -99,7 +99,7 @@ begin
       skipmq.delete_message(text, bigint, integer, uuid, text, text), skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),
       skipmq.change_message_visibility(text, bigint, integer, uuid, integer, text, text, text),
       skipmq.return_message(text, bigint, integer, uuid, text, text),
-      skipmq.dead_letter_message(text, bigint, integer, uuid, text, text, text),
+      skipmq.dead_letter_message(text, bigint, integer, uuid, text, text, text, text),
       skipmq.stage_messages(text, text, uuid, bigint[], text[], text[], integer[], text[], text[], text[], text, text),
       skipmq.send_staged(text, text, bigint, uuid[], bigint, integer, bigint, text, text), skipmq.discard_staged(text, text, uuid[], text, text)
       to skipmq_application;

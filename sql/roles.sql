@@ -66,7 +66,7 @@ begin
       skipmq.check_redrive(bigint, text, text[]),
       skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
-      skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer),
+      skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer), skipmq.note_failure_kinds(bigint, bigint[], timestamptz),
       skipmq.announce_access_keys()
       from skipmq_node;
     -- Only the owner decides which keys may sign and which applications may use which queues.

@@ -34,7 +34,12 @@ begin
       skipmq.check_generation(bigint, boolean), skipmq.generations(bigint), skipmq.queue_notices(text, text, text, timestamptz),
       skipmq.dead_letter_queue(bigint), skipmq.dead_letter(bigint, tid[], bigint, timestamptz),
       skipmq.is_sent(bigint, uuid[], timestamptz),
-      skipmq.shard_of(bigint, text, timestamptz),
+      skipmq.shard_of(bigint, text, timestamptz), skipmq.shards(bigint), skipmq.lane_of(text, text), skipmq.hold_limits(bigint, boolean),
+      skipmq.claim_limited_messages(bigint, integer, integer, bigint, integer, boolean, interval), skipmq.move_to_lanes(skipmq.queue, timestamptz),
+      skipmq.claim_limited_groups(bigint, integer[], integer, text, text[]), skipmq.walk_lanes(bigint, smallint[], timestamptz, text[], integer, text),
+      skipmq.choose_messages(bigint, smallint[], timestamptz, timestamptz, integer, integer, text[], integer[], text[], integer, text),
+      skipmq.group_allowances(skipmq.queue, timestamptz, integer, text[], integer[]), skipmq.use_rates(skipmq.queue, timestamptz, text[]),
+      skipmq.rate_allowance(skipmq.queue, timestamptz, integer),
       skipmq.scan_from(timestamptz, bigint[], bigint[]), skipmq.count_all(bigint),
       skipmq.clear_head(bigint, smallint, timestamptz, timestamptz, timestamptz, bigint, integer, text[]),
       skipmq.deprioritise(bigint, text[], timestamptz, integer),
@@ -93,7 +98,7 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue by name, and begins with check_grant.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text, text),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text, integer),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, uuid, text, text), skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),

@@ -104,8 +104,9 @@ class Queue(Generic[T]):
 
         It is there when that transaction has committed. `using` is a connection or cursor of
         psycopg, a connection or session of SQLAlchemy, or the alias of a database of Django; or the
-        URL of a broker, `https://…`, which sends at once. `delay` is in seconds; a FIFO queue needs
-        a `group`. Raises ClientError, and over HTTP UnavailableError.
+        URL of a broker, `https://…`, which sends at once. `delay` is in seconds. A FIFO queue needs
+        a `group`; a standard queue takes a `deduplication_id` if it has DeduplicationSeconds.
+        Raises ClientError, and over HTTP UnavailableError.
         """
         (sending,) = self._sendings([body], delay, attributes, group, [deduplication_id])
         (message_id,) = self._run(using, sending)
@@ -161,15 +162,8 @@ class Queue(Generic[T]):
         sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
         return [each for sending in sendings for each in await self._arun(using, sending)]
 
-    def _check_kind(
-        self, delay: int | None, group: str | None, ids: Sequence[str | None] | None
-    ) -> None:
+    def _check_kind(self, delay: int | None, group: str | None) -> None:
         """Raise ClientError for what a queue of this type cannot have."""
-        if not self.fifo and any(ids or ()):
-            raise ClientError(
-                f"{self.name!r} is a standard queue, which does not deduplicate: leave the"
-                " deduplication id out, or take a queue whose name ends in .fifo"
-            )
         if self.fifo and group is None:
             raise ClientError(
                 f"{self.name!r} is a FIFO queue: name the group within which messages are"
@@ -198,11 +192,11 @@ class Queue(Generic[T]):
         for given in deduplication_ids or ():
             if given is not None:
                 check_text("a deduplication id", given)
-        self._check_kind(delay, group, deduplication_ids)
+        self._check_kind(delay, group)
         ids = iter(deduplication_ids or ())
         encoded = map(self._encoded, values)
         while chunk := list(islice(encoded, _CHUNK)):
-            own = [next(ids, None) for _ in chunk] if self.fifo else None
+            own = [next(ids, None) for _ in chunk] if self.fifo or deduplication_ids else None
             if "" in (own or ()):
                 raise ClientError(
                     f"a deduplication id of {self.name!r} is empty: use 1 to 128 characters, or"
@@ -215,15 +209,11 @@ class Queue(Generic[T]):
         chunk, typed, delay, group, own = sending
         known = attributes_json(typed)
         where = (self.account, self.region)
+        ids = [each or "" for each in own or ()]
         if self.fifo:
-            return statements.SEND_FIFO, [
-                self.name,
-                group,
-                known,
-                *where,
-                chunk,
-                [each or "" for each in own or ()],
-            ]
+            return statements.SEND_FIFO, [self.name, group, known, *where, chunk, ids]
+        if any(ids):
+            return statements.SEND_UNIQUE, [self.name, known, delay, *where, group, chunk, ids]
         return statements.SEND, [self.name, known, delay, *where, group, chunk]
 
     def _encoded(self, value: T) -> str:

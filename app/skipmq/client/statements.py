@@ -28,6 +28,11 @@ SEND = f"""
 select skipmq.send_message(
   %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text)
 from unnest(%s::text[]) b (body)"""
+SEND_UNIQUE = f"""
+select skipmq.send_message(
+  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text,
+  nullif(b.deduplication_id, ''))
+from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 SEND_FIFO = f"""
 select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})

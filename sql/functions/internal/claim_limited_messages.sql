@@ -99,7 +99,9 @@ begin
     end if;
     return query
     update skipmq.message m set
-      visible_at = v_until, shard = case when m.shard < 20 then m.shard + 10 else m.shard end,
+      visible_at = case when v_queue.retry_backoff = '' then v_until
+        else v_until + skipmq.retry_delay(v_queue.retry_backoff::jsonb, m.receive_count - m.receive_base + 1) end,
+      shard = case when m.shard < 20 then m.shard + 10 else m.shard end,
       receive_count = least(m.receive_count, 2147483645) + 1,
       receive_base = least(m.receive_base, 2147483645),
       first_received_at = coalesce(m.first_received_at, v_now)

@@ -23,6 +23,7 @@ begin
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
     'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode',
+    'DeduplicationSeconds', 'RetryBackoff',
     'MaximumInFlight',
     'MaximumReceiveRate',
     'MaximumReceiveRatePerGroup',
@@ -73,6 +74,8 @@ begin
     history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
     body_schema = coalesce(p_attributes ->> 'BodySchema', q.body_schema),
     body_schema_mode = coalesce(p_attributes ->> 'BodySchemaMode', q.body_schema_mode),
+    deduplication_seconds = coalesce((p_attributes ->> 'DeduplicationSeconds')::integer, q.deduplication_seconds),
+    retry_backoff = coalesce(p_attributes ->> 'RetryBackoff', q.retry_backoff),
     replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
     maximum_in_flight = case when p_attributes ? 'MaximumInFlight'
       then nullif(p_attributes ->> 'MaximumInFlight', '')::integer else q.maximum_in_flight end,

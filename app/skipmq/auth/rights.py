@@ -26,6 +26,7 @@ ROLES: dict[str, tuple[str, ...]] = {
         "DeleteMessage",
         "DescribeDatabase",
         "ListAuditRecords",
+        "PauseMessageGroup",
         "PauseQueue",
         "ReceiveMessage",
         "ReleaseMessages",

@@ -118,6 +118,11 @@ class ListMessageTasks(QueueParameters, kw_only=True):
 class ListNodes(Parameters): ...
 
 
+class ListPausedMessageGroups(QueueParameters, kw_only=True):
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
 class ListQueueStatistics(Parameters, kw_only=True):
     Search: str | None = None
     Order: str | None = None
@@ -142,6 +147,11 @@ class MoveMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
 
+class PauseMessageGroup(QueueParameters, kw_only=True):
+    MessageGroupId: str
+    PausedUntil: Integer | None = None
+
+
 class PauseQueue(QueueParameters, kw_only=True):
     Paused: bool | None = None
 
@@ -163,6 +173,10 @@ class ReleaseMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")] | None = None
     MessageGroupIds: Annotated[list[str], elements("MessageGroupId")] | None = None
     VisibleInSeconds: Integer | None = None
+
+
+class ResumeMessageGroup(QueueParameters, kw_only=True):
+    MessageGroupId: str
 
 
 class SearchMessages(FilterParameters, kw_only=True):
@@ -198,14 +212,17 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListMessageGroups,
         ListMessageTasks,
         ListNodes,
+        ListPausedMessageGroups,
         ListQueueStatistics,
         ListSessions,
         ListTasks,
         MoveMessages,
+        PauseMessageGroup,
         PauseQueue,
         PeekMessages,
         PeekNewestMessages,
         ReleaseMessages,
+        ResumeMessageGroup,
         SearchMessages,
         StartMessageTask,
     )

@@ -51,12 +51,12 @@ begin
       count(*) filter (where m.receive_count = m.receive_base)
     into in_flight, delayed
     from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at > v_now;
+    where m.queue_id = p_queue_id and m.shard = any (skipmq.shards(p_queue_id)) and m.group_no is null and m.visible_at > v_now;
     select count(*) into v_expired
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at <= v_horizon
+      where m.queue_id = p_queue_id and m.shard = any (skipmq.shards(p_queue_id)) and m.group_no is null and m.visible_at <= v_horizon
       limit 10000
     ) m;
   end if;

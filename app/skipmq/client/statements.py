@@ -26,7 +26,8 @@ PLACE = f"select {ACCOUNT}, {REGION}"
 # an array's null is one depends on array_nulls, which is the caller's.
 SEND = f"""
 select skipmq.send_message(
-  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text)
+  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text,
+  %s::text::timestamptz)
 from unnest(%s::text[]) b (body)"""
 SEND_FIFO = f"""
 select skipmq.send_fifo_message(

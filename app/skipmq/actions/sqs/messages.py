@@ -138,7 +138,7 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
     if attributes:
         checks.message_attributes(attributes)
     if entry.DelaySeconds is not None:
-        checks.delay(entry.DelaySeconds)
+        checks.delay(entry.DelaySeconds, queue.attributes.maximum_delay_seconds)
     if entry.MessageGroupId is not None:
         checks.identifier(entry.MessageGroupId, "MessageGroupId")
     if entry.MessageSystemAttributes:

@@ -33,6 +33,7 @@ _TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("skipmq.deduplication", ""),
     ("skipmq.receive_attempt", ""),
     ("skipmq.noisy_tenant", ""),
+    ("skipmq.delayed_count", ""),
 )
 _STAGED: tuple[LiteralString, ...] = ("skipmq.staged_message", "skipmq.staged_batch")
 _GROUPS: LiteralString = """

@@ -62,15 +62,15 @@ begin
       skipmq.refresh_groups(bigint, bigint[]), skipmq.refresh_groups_of_queues(bigint[], bigint[]), skipmq.hold_groups_of_queues(bigint[], bigint[], boolean),
       skipmq.check_messages(bigint, text[], text[], integer[], text[], text[], text[]),
       skipmq.check_message(boolean, integer, integer, text, bigint, integer, text, text, text),
-      skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]),
+      skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]), skipmq.retry_delay(jsonb, integer),
       skipmq.deduplication_ids(bigint, text[], text[]),
       skipmq.has_forbidden_character(text),
       skipmq.is_attribute_name(text), skipmq.is_identifier(text),
-      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
+      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.add_failure(jsonb, timestamptz, integer, text, text), skipmq.session_receiver(), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
       skipmq.check_redrive(bigint, text, text[]),
       skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
-      skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer),
+      skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer), skipmq.note_failure_kinds(bigint, bigint[], timestamptz),
       skipmq.announce_access_keys()
       from skipmq_node;
     -- Only the owner decides which keys may sign and which applications may use which queues.
@@ -97,7 +97,7 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue by name, and begins with check_grant.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text, text, timestamptz),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text, text, timestamptz),
       skipmq.cancel_message(text, uuid, text, text),
       skipmq.reschedule_message(text, uuid, timestamptz, text, text),
       skipmq.create_schedule(text, text, text, text, text, jsonb, text, integer, text, timestamptz, integer, text, text),
@@ -107,7 +107,7 @@ begin
       skipmq.delete_message(text, bigint, integer, uuid, text, text), skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),
       skipmq.change_message_visibility(text, bigint, integer, uuid, integer, text, text, text),
       skipmq.return_message(text, bigint, integer, uuid, text, text),
-      skipmq.dead_letter_message(text, bigint, integer, uuid, text, text, text),
+      skipmq.dead_letter_message(text, bigint, integer, uuid, text, text, text, text),
       skipmq.stage_messages(text, text, uuid, bigint[], text[], text[], integer[], text[], text[], text[], text, text),
       skipmq.send_staged(text, text, bigint, uuid[], bigint, integer, bigint, text, text), skipmq.discard_staged(text, text, uuid[], text, text)
       to skipmq_application;

@@ -52,6 +52,12 @@ create table skipmq.queue (
   -- JSON Schema of the bodies, which nodes check; with the mode enforce they refuse sends that do not fit.
   body_schema text not null default '' check (octet_length(body_schema) <= 16384),
   body_schema_mode text not null default 'describe' check (body_schema_mode in ('describe', 'enforce')),
+  -- Seconds for which a deduplication id is known: in a FIFO queue at least 300; in a standard queue 0 for no deduplication.
+  deduplication_seconds integer not null default 0 check (deduplication_seconds between 0 and 31536000),
+  -- The delay before a redelivery, in seconds, as JSON: {"base": …, "factor": …, "jitter": …, "maximum": …}; see retry_delay.
+  retry_backoff text not null default '' check (retry_backoff = '' or length(retry_backoff) <= 1024 and retry_backoff::jsonb
+    @? '$ ? (@.base >= 0 && @.base <= @.maximum && @.maximum <= 43200 && @.factor >= 1 && @.factor <= 100
+      && @.jitter >= 0 && @.jitter <= 1)'),
   primary key (account, region, name),
   check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
   constraint queue_throughput_scope check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup')

@@ -30,6 +30,8 @@ create table skipmq.message (
   -- Message attributes as JSON text, {"name": {"DataType": …, "StringValue"|"BinaryValue": …}}.
   attributes text,
   body text not null,
+  -- The last failures that consumers left with it, of add_failure; null: none.
+  failures jsonb,
   -- In the order of arrival, by which oldest_message reads a standard queue.
   constraint message_pkey primary key (queue_id, id)
 ) with (

@@ -238,6 +238,20 @@ def test_group_of_a_standard_queue_is_the_tenant_of_a_fair_queue(
     assert {row["group_id"] for row in Table(owner).receive()} == {"customer-7"}
 
 
+def test_standard_queue_deduplicates_for_as_long_as_it_says(shop: str, owner: Connection) -> None:
+    owner.execute(
+        "select skipmq.set_queue_attributes(skipmq.queue_id('orders'), %s)",
+        ('{"DeduplicationSeconds": "60"}',),
+    )
+    with psycopg.connect(shop) as tx:
+        ids = orders.send_many([{}, {}, {}], using=tx, deduplication_ids=["a", "a", "b"])
+        again = orders.send({}, using=tx, deduplication_id="b")
+
+    assert ids[0] == ids[1]
+    assert again == ids[2]
+    assert owner.execute("select count(*) from skipmq_views.message").fetchone() == (2,)
+
+
 def test_fifo_queue_keeps_the_order_of_what_is_sent(shop: str, owner: Connection) -> None:
     queue = Queue("orders.fifo", int)
 

@@ -1,4 +1,4 @@
-"""Each tick sends one message, on several nodes that are killed meanwhile, and after a pause of all."""
+"""Each tick sends one message, on several nodes that are killed in the middle of one."""
 
 import os
 import signal

@@ -117,8 +117,9 @@ class Queue(Generic[T]):
         It is there when that transaction has committed. `using` is a connection or cursor of
         psycopg, a connection or session of SQLAlchemy, or the alias of a database of Django; or the
         URL of a broker, `https://…`, which sends at once. `delay` is in seconds, `deliver_at` a
-        time: both up to the queue's MaximumDelaySeconds. A FIFO queue needs a `group`. Raises
-        ClientError, and over HTTP UnavailableError.
+        time: both up to the queue's MaximumDelaySeconds. A FIFO queue needs a `group`; a standard
+        queue takes a `deduplication_id` if it has DeduplicationSeconds. Raises ClientError, and
+        over HTTP UnavailableError.
         """
         (sending,) = self._sendings(
             [body], delay, deliver_at, attributes, group, [deduplication_id]
@@ -181,15 +182,8 @@ class Queue(Generic[T]):
         sendings = self._sendings(bodies, delay, deliver_at, attributes, group, deduplication_ids)
         return [each for sending in sendings for each in await self._arun(using, sending)]
 
-    def _check_kind(
-        self, delay: int | None, group: str | None, ids: Sequence[str | None] | None
-    ) -> None:
+    def _check_kind(self, delay: int | None, group: str | None) -> None:
         """Raise ClientError for what a queue of this type cannot have."""
-        if not self.fifo and any(ids or ()):
-            raise ClientError(
-                f"{self.name!r} is a standard queue, which does not deduplicate: leave the"
-                " deduplication id out, or take a queue whose name ends in .fifo"
-            )
         if self.fifo and group is None:
             raise ClientError(
                 f"{self.name!r} is a FIFO queue: name the group within which messages are"
@@ -221,11 +215,11 @@ class Queue(Generic[T]):
         for given in deduplication_ids or ():
             if given is not None:
                 check_text("a deduplication id", given)
-        self._check_kind(delay if deliver_at is None else 0, group, deduplication_ids)
+        self._check_kind(delay if deliver_at is None else 0, group)
         ids = iter(deduplication_ids or ())
         encoded = map(self._encoded, values)
         while chunk := list(islice(encoded, _CHUNK)):
-            own = [next(ids, None) for _ in chunk] if self.fifo else None
+            own = [next(ids, None) for _ in chunk] if self.fifo or deduplication_ids else None
             if "" in (own or ()):
                 raise ClientError(
                     f"a deduplication id of {self.name!r} is empty: use 1 to 128 characters, or"
@@ -238,16 +232,13 @@ class Queue(Generic[T]):
         chunk, typed, delay, group, own, at = sending
         known = attributes_json(typed)
         where = (self.account, self.region)
+        ids = [each or "" for each in own or ()]
         if self.fifo:
-            return statements.SEND_FIFO, [
-                self.name,
-                group,
-                known,
-                *where,
-                chunk,
-                [each or "" for each in own or ()],
-            ]
+            return statements.SEND_FIFO, [self.name, group, known, *where, chunk, ids]
         until = None if at is None else at.isoformat()
+        if any(ids):
+            parameters = [self.name, known, delay, *where, group, until, chunk, ids]
+            return statements.SEND_UNIQUE, parameters
         return statements.SEND, [self.name, known, delay, *where, group, until, chunk]
 
     def _encoded(self, value: T) -> str:

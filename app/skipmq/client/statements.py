@@ -27,8 +27,13 @@ PLACE = f"select {ACCOUNT}, {REGION}"
 SEND = f"""
 select skipmq.send_message(
   %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text,
-  %s::text::timestamptz)
+  p_deliver_at => %s::text::timestamptz)
 from unnest(%s::text[]) b (body)"""
+SEND_UNIQUE = f"""
+select skipmq.send_message(
+  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text,
+  p_deliver_at => %s::text::timestamptz, p_deduplication_id => nullif(b.deduplication_id, ''))
+from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 SEND_FIFO = f"""
 select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})

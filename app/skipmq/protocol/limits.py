@@ -44,6 +44,7 @@ PICKED = 1_000
 POLICY_BYTES = 8_192
 # SkipMQ's own limit.
 BODY_SCHEMA_BYTES = 16_384
+DEDUPLICATION_SECONDS = 31_536_000
 MOVES_PER_SECOND = 500
 # That of a redrive from the console or by a command which names none, so that a wrong one can be
 # cancelled.

@@ -4,7 +4,7 @@ Source: SQS API Reference, SetQueueAttributes and GetQueueAttributes.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import fields
@@ -63,6 +63,11 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     replication_mode: Annotated[
         str, Allowed(choices=("none", "any", "majority", "all"), ours=True)
     ] = "any"
+    # Seconds for which a deduplication id is known: in a FIFO queue at least 300, in a standard
+    # queue 0 for no deduplication.
+    deduplication_seconds: Annotated[int, Allowed(0, limits.DEDUPLICATION_SECONDS, ours=True)] = 0
+    # The delay before a redelivery, as JSON.
+    retry_backoff: Annotated[str, Allowed(ours=True)] = ""
     # Whether receives return no messages.
     paused: Annotated[bool, Allowed(ours=True)] = False
     # By whom, and since when in seconds since 1970.
@@ -91,6 +96,25 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
             for each in ATTRIBUTES.values()
             if fifo or not each.allowed.fifo
         }
+
+
+_Delay: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=limits.VISIBILITY_TIMEOUT)]
+
+
+class RetryBackoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The delay before a redelivery: `base` seconds, times `factor` for each receive but the first.
+
+    It is `maximum` seconds at most, less a random part of up to `jitter`, a number from 0 to 1.
+    """
+
+    base: _Delay
+    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
+    maximum: _Delay = 3600
+
+    def __post_init__(self) -> None:
+        if self.base > self.maximum:
+            raise ValueError("`base` is greater than `maximum`")
 
 
 class Attribute(NamedTuple):
@@ -140,4 +164,6 @@ OURS = tuple(name for name, attribute in ATTRIBUTES.items() if attribute.allowed
 # Those of a paused queue, which are set by pausing it.
 PAUSED = ("PausedBy", "PausedTimestamp")
 # Those whose values are JSON.
-DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy", "BodySchema"})
+DOCUMENTS = frozenset({
+    "Policy", "RedrivePolicy", "RedriveAllowPolicy", "BodySchema", "RetryBackoff",
+})  # fmt: skip

@@ -1,8 +1,9 @@
 -- Does: stores one message in the named standard queue, in the caller's transaction; p_group_id is its tenant in a fair
---   queue, p_deliver_at the time of its delivery, instead of p_delay_seconds. Returns its id.
+--   queue, p_deliver_at the time of its delivery, instead of p_delay_seconds. With p_deduplication_id it stores none while the queue
+--   knows the id, for its DeduplicationSeconds. Returns its id: that of the first message with the deduplication id.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
--- Locks, in order: those of granted_queue, then of send_messages.
--- Raises: what granted_queue and send_messages raise; SQ001 when the queue does not exist.
+-- Locks, in order: those of granted_queue, then of send_messages or send_unique_messages.
+-- Raises: what granted_queue, send_messages and send_unique_messages raise; SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey, queue_id.
 -- Routed: to the partition of p_queue.
 create function skipmq.send_message(
@@ -13,6 +14,7 @@ create function skipmq.send_message(
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
   p_group_id text default null,
+  p_deduplication_id text default null,
   p_deliver_at timestamptz default null
 ) returns uuid
 language plpgsql volatile security definer
@@ -28,6 +30,13 @@ begin
     end if;
     p_delay_seconds :=
       least(greatest(ceil(extract(epoch from p_deliver_at) - extract(epoch from skipmq.clock())), 0), 2147483647)::integer;
+  end if;
+  if p_deduplication_id is not null then
+    select s.message_id into v_message_id
+    from skipmq.send_unique_messages(
+      v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],
+      array[p_group_id], array[null::text], session_user::text, array[p_deduplication_id]) s;
+    return v_message_id;
   end if;
   perform skipmq.send_messages(
     v_queue_id, array[v_message_id], array[p_body], array[p_attributes::text], array[p_delay_seconds],

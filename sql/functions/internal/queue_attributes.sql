@@ -23,6 +23,8 @@ as $$
     'BodySchema', p_queue.body_schema,
     'BodySchemaMode', p_queue.body_schema_mode,
     'ReplicationMode', p_queue.replication_mode,
+    'DeduplicationSeconds', p_queue.deduplication_seconds::text,
+    'RetryBackoff', p_queue.retry_backoff,
     'Paused', p_queue.paused::text)
     || case when p_queue.paused then jsonb_build_object(
       'PausedBy', p_queue.paused_by, 'PausedTimestamp', floor(extract(epoch from p_queue.paused_at))::bigint::text)

@@ -68,8 +68,10 @@ begin
         and (m.receive_count = r.receive_count or m.group_no is null and m.receive_count > r.receive_count)
     ) m on true
   ), changed as (
-    update skipmq.message m set visible_at = f.until
+    update skipmq.message m set
+      visible_at = case when b.backoff is null then f.until else f.until + skipmq.retry_delay(b.backoff, m.receive_count - m.receive_base) end
     from found f
+    cross join (select (select nullif(q.retry_backoff, '')::jsonb from skipmq.queue q where q.queue_id = p_queue_id) as backoff) b
     where m.ctid = f.tid and not f.late and not f.held
       and (f.received_at is null or f.until <= f.received_at + interval '12 hours')
   )

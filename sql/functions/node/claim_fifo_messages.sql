@@ -25,7 +25,7 @@ declare
   v_now timestamptz := skipmq.clock();
   v_fifo boolean; v_paused boolean;
   v_until timestamptz; v_horizon timestamptz; v_delay interval;
-  v_max_receives integer;
+  v_max_receives integer; v_backoff jsonb;
   v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
   v_filled integer := 0;
@@ -44,8 +44,8 @@ begin
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
     v_now + greatest(
       make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    q.max_receive_count, q.paused
-  into v_fifo, v_horizon, v_delay, v_until, v_max_receives, v_paused
+    q.max_receive_count, nullif(q.retry_backoff, '')::jsonb, q.paused
+  into v_fifo, v_horizon, v_delay, v_until, v_max_receives, v_backoff, v_paused
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is distinct from true then
     perform skipmq.check_generation(p_queue_id, true);
@@ -109,7 +109,7 @@ begin
     return query
     with claimed as (
       update skipmq.message m set
-        visible_at = v_until,
+        visible_at = case when v_backoff is null then v_until else v_until + skipmq.retry_delay(v_backoff, m.receive_count - m.receive_base + 1) end,
         receive_count = least(m.receive_count, 2147483645) + 1,
         receive_base = least(m.receive_base, 2147483645),
         first_received_at = coalesce(m.first_received_at, v_now)

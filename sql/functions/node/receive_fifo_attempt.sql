@@ -29,6 +29,7 @@ as $$
 declare
   v_now timestamptz;
   v_until timestamptz;
+  v_backoff boolean; -- Redeliveries are delayed further.
   v_attempt skipmq.receive_attempt;
   v_groups bigint[];
 begin
@@ -49,14 +50,15 @@ begin
   if found then
     v_groups := skipmq.lock_groups(p_queue_id, v_attempt.ids);
     select v_now + greatest(
-      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond')
-    into v_until
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+      q.retry_backoff <> ''
+    into v_until, v_backoff
     from skipmq.queue q where q.queue_id = p_queue_id;
     if v_until is not null and (
       select count(*) = cardinality(v_attempt.ids)
       from unnest(v_attempt.ids, v_attempt.receive_counts) u (id, receive_count)
       join skipmq.message m on m.id = u.id and m.queue_id = p_queue_id
-        and m.receive_count = u.receive_count and m.visible_at = v_attempt.hidden_until)
+        and m.receive_count = u.receive_count and (m.visible_at = v_attempt.hidden_until or v_backoff and m.visible_at > v_attempt.hidden_until))
     then
       update skipmq.receive_attempt a set hidden_until = v_until
       where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id;

@@ -44,7 +44,7 @@ begin
     cross join lateral (select v_now - make_interval(secs => q.message_retention_period) as horizon) h
     cross join lateral (select coalesce(u.timeout, q.visibility_timeout) as timeout) t
     -- With a short timeout, receive_messages could claim the same messages again.
-    where t.timeout >= 5 and u.quick_start <= v_now and not q.fifo and not q.paused and not q.tenants
+    where t.timeout >= 5 and u.quick_start <= v_now and not q.fifo and not q.paused and not q.tenants and q.retry_backoff = ''
       and u.place = array_position(p_queue_ids, u.queue_id)
   ) a
   cross join lateral (

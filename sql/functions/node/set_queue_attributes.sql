@@ -24,7 +24,8 @@ begin
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
     'SqsManagedSseEnabled',
     'MaximumDelaySeconds',
-    'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode')
+    'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode',
+    'DeduplicationSeconds', 'RetryBackoff')
     and not (v_queue.fifo and a.key in (
       'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
@@ -71,6 +72,8 @@ begin
     history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
     body_schema = coalesce(p_attributes ->> 'BodySchema', q.body_schema),
     body_schema_mode = coalesce(p_attributes ->> 'BodySchemaMode', q.body_schema_mode),
+    deduplication_seconds = coalesce((p_attributes ->> 'DeduplicationSeconds')::integer, q.deduplication_seconds),
+    retry_backoff = coalesce(p_attributes ->> 'RetryBackoff', q.retry_backoff),
     replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
     paused = coalesce((p_attributes ->> 'Paused')::boolean, q.paused),
     paused_at = case (p_attributes ->> 'Paused')::boolean

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import checks, paging
-from skipmq.actions.skipmq.consumers import user_of
+from skipmq.actions.skipmq.consumers import receiver
 from skipmq.broker import groups
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -34,25 +34,13 @@ async def list_message_groups(
     )
     result: dict[str, Any] = {
         "Groups": [
-            structs.replace(row, place="", receiver=None, **_receiver(node, row.receiver))
+            structs.replace(row, place="", receiver=None, **receiver(node, row.receiver))
             for row in rows[:limit]
         ]
     }
     if len(rows) > limit:
         result["NextToken"] = paging.token(rows[limit - 1].place)
     return result
-
-
-def _receiver(node: Node, text: str | None) -> dict[str, str | None]:
-    """Return what is known of who received the first message of a group last."""
-    if text is None:
-        return {}
-    interface, caller, address = text.split("/", 2)
-    if interface == "sql":
-        address, _, application = address.partition("/")
-        return {"role": caller, "application": application, "client_address": address}
-    user = user_of(node, caller)
-    return {"access_key_id": caller or None, "user": user, "client_address": address}
 
 
 async def release_messages(

@@ -146,10 +146,8 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
     if queue.attributes.body_schema_mode == "enforce":
         _check_schema(body, queue.attributes.body_schema)
     deduplication_id: str | None = None
-    if queue.fifo:
+    if queue.fifo or entry.MessageDeduplicationId is not None:
         deduplication_id = _deduplication_id(entry, queue)
-    elif entry.MessageDeduplicationId is not None:
-        checks.fifo_only(entry.MessageDeduplicationId, "MessageDeduplicationId")
     return OutgoingMessage(
         new_uuid(),
         body,
@@ -169,9 +167,13 @@ def _check_schema(body: str, schema: str) -> None:
 
 
 def _deduplication_id(entry: Outgoing, queue: Queue) -> str:
-    """Return the deduplication id of a message for a FIFO queue; check what such queues need."""
+    """Return the deduplication id of a message; check what FIFO queues need."""
     given: str | None = entry.MessageDeduplicationId
+    if not (queue.fifo or queue.attributes.deduplication_seconds):
+        checks.fifo_only(given, "MessageDeduplicationId")
     checks.identifier(given, "MessageDeduplicationId")
+    if given is not None and not queue.fifo:
+        return given
     if entry.DelaySeconds:
         checks.fifo_only(entry.DelaySeconds, "DelaySeconds")
     check_fifo(entry, queue)

@@ -76,6 +76,14 @@ _LABELS = (
         "RedriveAllowPolicy", "Redrive allow policy", "Dead-letter queue",
         hint="JSON: the queues that may use this one as their dead-letter queue; empty: all",
     ),
+    Field(
+        "DeduplicationSeconds", "Deduplication", "Beyond SQS", "duration",
+        "seconds for which a deduplication ID is known; FIFO queues: 300 at least; 0: by default",
+    ),
+    Field(
+        "RetryBackoff", "Retry backoff", "Beyond SQS",
+        hint='JSON: {"base": 10, "factor": 2, "maximum": 3600, "jitter": 0.1}; empty: none',
+    ),
     Field("Paused", "Paused", "Beyond SQS", hint="receives return no messages"),
     Field("HistoryMode", "History", "Beyond SQS", hint="the data that is kept of settled messages"),
     Field(

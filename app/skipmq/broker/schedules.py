@@ -253,15 +253,15 @@ def _step(due: _Due) -> tuple[int | None, int | None, str | None]:
         return None, None, "The time has passed."
     if after is not None and due.ends_at is not None and after > _moment(due.ends_at):
         after = None
-    return tick and _number(tick), after and _number(after), None
+    return _number(tick), _number(after), None
 
 
 def _moment(microseconds: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
-def _number(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+def _number(moment: datetime | None) -> int | None:
+    return None if moment is None else (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 async def create(database: Database, parameters: tuple[Any, ...], deadline: float) -> bool:

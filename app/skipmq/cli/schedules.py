@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from rich.console import Group
+from rich.console import Group, RenderableType
 
 from skipmq.cli import place
 from skipmq.cli.output import cell, plain, printing_json, shown_time
@@ -134,12 +134,14 @@ def schedule_show(schedule: str) -> tuple[Any, Any]:
         )
         for each in answer["Ticks"]
     ]
-    shown = [
+    shown: list[RenderableType] = [
         table(_SCHEDULES, [_row(answer["Schedule"])]),
         f"body: {answer['Schedule']['MessageBody']}",
         f"next: {', '.join(ahead) or 'none'}",
     ]
-    return plain(answer), Group(*shown, *([table(_TICKS, ticks)] if ticks else []))
+    if ticks:
+        shown.append(table(_TICKS, ticks))
+    return plain(answer), Group(*shown)
 
 
 @click.command("pause")

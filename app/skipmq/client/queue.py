@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import islice
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from skipmq.client import bodies, statements, tracing, transactions
 from skipmq.client.errors import ClientError, check_count, check_text, explained
@@ -217,7 +217,7 @@ class Queue(Generic[T]):
                 check_text("a deduplication id", given)
         self._check_kind(delay if deliver_at is None else 0, group)
         ids = iter(deduplication_ids or ())
-        encoded = map(self._encoded, values)
+        encoded = map(self.encoded, values)
         while chunk := list(islice(encoded, _CHUNK)):
             own = [next(ids, None) for _ in chunk] if self.fifo or deduplication_ids else None
             if "" in (own or ()):
@@ -241,7 +241,8 @@ class Queue(Generic[T]):
             return statements.SEND_UNIQUE, parameters
         return statements.SEND, [self.name, known, delay, *where, group, until, chunk]
 
-    def _encoded(self, value: T) -> str:
+    def encoded(self, value: T) -> str:
+        """Return the text of a body; raise ClientError for what it cannot be."""
         bodies.check(value, self.type, self.name)
         try:
             body = self.codec.encode(value)
@@ -285,3 +286,14 @@ class Queue(Generic[T]):
             if found is None:
                 raise
             raise found from error
+
+
+class Scheduled(NamedTuple):
+    """A schedule that an app declares: its name, its queue, when it sends what, and to a group."""
+
+    name: str
+    queue: Queue[Any]
+    expression: str
+    body: str
+    zone: str
+    group: str | None

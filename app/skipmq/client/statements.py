@@ -39,6 +39,11 @@ select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
+SCHEDULE = f"""
+select skipmq.create_schedule(
+  %s::text, %s::text, %s::text, %s::text, %s::text, p_group_id => %s::text,
+  p_account => {ACCOUNT}, p_region => {REGION})"""
+
 # The claim commits by itself, and like that of a node waits for no standby: what a failover undoes
 # is delivered again. The others name claimed messages by ids, receive counts and message ids.
 CLAIM = f"""

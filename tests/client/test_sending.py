@@ -22,6 +22,7 @@ from skipmq import Queue
 from skipmq.client import ClientError
 from support.postgres import Connection
 from support.sql import Queue as Table
+from support.sql import number
 
 BOUGHT = "insert into public.bought values ('tea')"
 orders = Queue("orders", dict)
@@ -295,8 +296,9 @@ def test_queue_of_another_account_and_region_is_found(
 
 
 def test_message_is_delivered_at_a_time(owner: Connection, shop: str) -> None:
-    Table(owner, MaximumDelaySeconds=86_400)
-    later = datetime.now(UTC) + timedelta(hours=20)
+    longest = '{"MaximumDelaySeconds": "86400"}'
+    owner.execute("select skipmq.set_queue_attributes(skipmq.queue_id('orders'), %s)", (longest,))
+    later = number(owner, "select skipmq.clock() + interval '20 hours'")
 
     with psycopg.connect(shop) as tx:
         orders.send({"n": 1}, using=tx, deliver_at=later)

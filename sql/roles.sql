@@ -38,6 +38,10 @@ begin
       skipmq.claim_limited_groups(bigint, integer[], integer, text, text[]), skipmq.walk_lanes(bigint, smallint[], timestamptz, text[], integer, text),
       skipmq.choose_messages(bigint, smallint[], timestamptz, timestamptz, integer, integer, text[], integer[], text[], integer, text),
       skipmq.group_allowances(skipmq.queue, timestamptz, integer, text[], integer[]), skipmq.use_rates(skipmq.queue, timestamptz, text[]), skipmq.rate_allowance(skipmq.queue, timestamptz, integer),
+      skipmq.count_delayed(bigint[], timestamptz[], integer),
+      skipmq.fold_delayed(timestamptz),
+      skipmq.send_tick(skipmq.schedule, timestamptz),
+      skipmq.delayed_ids(bigint, uuid[], timestamptz),
       skipmq.scan_from(timestamptz, bigint[], bigint[]), skipmq.count_all(bigint),
       skipmq.clear_head(bigint, smallint, timestamptz, timestamptz, timestamptz, bigint, integer, text[]),
       skipmq.deprioritise(bigint, text[], timestamptz, integer),
@@ -60,7 +64,7 @@ begin
       skipmq.hold_groups(bigint, bigint[], boolean), skipmq.lock_for_sending(bigint, text[], integer[]), skipmq.hold_queue(text, text, text),
       skipmq.refresh_groups(bigint, bigint[]), skipmq.refresh_groups_of_queues(bigint[], bigint[]), skipmq.hold_groups_of_queues(bigint[], bigint[], boolean),
       skipmq.check_messages(bigint, text[], text[], integer[], text[], text[], text[]),
-      skipmq.check_message(boolean, integer, text, bigint, integer, text, text, text),
+      skipmq.check_message(boolean, integer, integer, text, bigint, integer, text, text, text),
       skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]), skipmq.retry_delay(jsonb, integer),
       skipmq.deduplication_ids(bigint, text[], text[]),
       skipmq.has_forbidden_character(text), skipmq.is_attribute_name(text), skipmq.is_identifier(text),
@@ -95,7 +99,11 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue by name, and begins with check_grant.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text, text, text, integer),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text, text, integer, timestamptz),
+      skipmq.cancel_message(text, uuid, text, text),
+      skipmq.reschedule_message(text, uuid, timestamptz, text, text),
+      skipmq.create_schedule(text, text, text, text, text, jsonb, text, integer, text, timestamptz, integer, text, text),
+      skipmq.change_schedule(text, text, text, text),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, uuid, text, text), skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.spark import environment
 
-_PROJECT = Path(__file__).with_name("pipeline")
+_PROJECT = Path(__file__).parents[1] / "pipeline"
 _STORAGE = "file:///var/lib/skipmq/pipeline"
 _VIOLATED = re.compile(r"expectation violated: (.*?)(?: SQLSTATE|$)")
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics.postgres import counters
+from skipmq.analytics.postgres import counters, history
 from skipmq.analytics.spark import medallion
 from skipmq.database import session
 from skipmq.database.partitions import QUEUE_BITS
@@ -25,7 +25,7 @@ def settled(database: str) -> dict[tuple[str, str], int]:
     with session.connect(as_reader(database), "test") as reader:
         return {
             (row["queue"], row["outcome"]): row["counted"]
-            for row in counters.settled(reader)
+            for row in counters.settled(reader, history.server(reader).horizon)
             if row["counted"]
         }
 
@@ -48,7 +48,7 @@ def test_messages_that_a_reader_cannot_see_yet_are_unread(database: str, owner: 
         settle(owner, 10)
 
         with session.connect(as_reader(database), "test") as reader:
-            rows = counters.settled(reader)
+            rows = counters.settled(reader, history.server(reader).horizon)
 
     (deleted,) = (row for row in rows if row["outcome"] == "deleted")
     below = "select count(*) from skipmq_views.history where xid < %s"
@@ -62,7 +62,7 @@ def test_queue_without_history_is_left_out(database: str, owner: Connection) -> 
     Queue(owner, "mails")
 
     with session.connect(as_reader(database), "test") as reader:
-        rows = counters.settled(reader)
+        rows = counters.settled(reader, history.server(reader).horizon)
 
     assert [(row["queue"], row["counted"]) for row in rows] == [("mails", 0), ("mails", 0)]
 

@@ -64,7 +64,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         "analytics export": ["--lake", lake],
         "analytics verify": ["--lake", lake],
         "analytics stream": ["--output", lake, "--once"],
-        "analytics pipeline": ["--output", str(place / "tables")],
+        "analytics pipeline": ["--lake", lake, "--output", str(place / "tables")],
         "analytics report": ["--output", str(place / "report")],
         "analytics bodies": ["orders", "--lake", lake, "--output", str(place / "bodies.parquet")],
         "analytics advise": ["--apply", "--yes"],

@@ -1,6 +1,5 @@
 """The commands `analytics export`, `stream` and `pipeline`."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import date
@@ -22,6 +21,7 @@ from skipmq.cli.analytics.sources import (
 )
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import err, json_option, out, print_json
+from skipmq.config.environment import PREFIX
 from skipmq.database import session
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.lake.export import Summary
 
-_VIOLATED = 1
 _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 
 
@@ -199,34 +198,34 @@ def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: 
     type=click.Path(file_okay=False, path_type=Path),
     help="Local folder.",
 )
-@click.option("--refresh", is_flag=True, help="Make all tables again.")
+@click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
 @one_line_errors
-def pipeline_command(*, output: Path, refresh: bool) -> None:
-    """Bring the tables bronze, silver and gold of settled messages up to date.
+def pipeline_command(*, output: Path, lake: str | None) -> None:
+    """Make hourly tables of the lake's messages.
 
-    Runs a declarative pipeline of Spark: bronze gets the messages settled since the last run, each
-    once, silver a row for each, gold the hourly tables of the reports. It can be killed and
-    repeated at any time. Compares the tables with the database's counters; the exit code is 1 if
-    they differ. --refresh makes the tables again, of the history that the database still has.
+    Runs a declarative pipeline of Spark: bronze is the lake, silver a row for each message with its
+    whole life, gold the hourly tables of the reports. They replace those of the last run when all
+    have been computed, and the lake has as many messages as the database has counted; else the
+    former stay, and the exit code is 1. Run `analytics export` before.
     """
     settings = configuration().settings
+    path = lake_path(settings, lake)
     check_spark(settings.spark_master, _YAML, _GRPC)
     from skipmq.analytics.spark import pipeline_run  # noqa: PLC0415 - PySpark is an extra.
 
     with (
         readable_database(settings) as (url, _),
-        spark_started(settings, pipeline_run.configuration(output)) as spark,
+        pipeline_run.aside(output) as folder,
+        spark_started(settings, pipeline_run.configuration(folder)) as spark,
+        out.status("running") as status,
     ):
-        try:
-            with out.status("running") as status:
-                pipeline_run.run(
-                    spark, output, url, lambda line: status.update(escape(line)), refresh=refresh
-                )
-        except pipeline_run.ViolationError as error:
-            out.print(f"[red]expectation violated[/]: {escape(str(error))}")
-            out.print(
-                "if a failover has undone rows that the tables have, make them again with"
-                " --refresh, of the history that the database still has"
-            )
-            sys.exit(_VIOLATED)
+
+        def said(line: str) -> None:
+            if out.is_terminal:
+                status.update(escape(line))
+            else:
+                err.print(escape(line), soft_wrap=True)
+
+        variables = {f"{PREFIX}ANALYTICS_URL": url, f"{PREFIX}ARCHIVE": path}
+        pipeline_run.run(spark, folder, variables, said)
     out.print(f"the tables in {output / 'tables'} are as the database has counted")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
 # Matching messages remain.
 _FAILED = 1
-_ERASED_IN = ("staged", "live", "history", "lake", "tables", "replay")
+_ERASED_IN = ("staged", "live", "history", "lake", "replay")
 
 
 @click.command("report")
@@ -257,11 +257,6 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 @click.command("forget")
 @WHERE
 @click.option("--lake", help="Also erase from this lake (default: SKIPMQ_ARCHIVE).")
-@click.option(
-    "--tables",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Also erase from the tables in this folder, the --output of `analytics pipeline`.",
-)
 @click.option("--dry-run", is_flag=True, help="Only show which messages would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
@@ -270,7 +265,6 @@ def forget_command(
     *,
     condition: str,
     lake: str | None,
-    tables: Path | None,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -290,12 +284,10 @@ def forget_command(
     ):
         from skipmq.analytics.lake import forget  # noqa: PLC0415
         from skipmq.analytics.lake.tables import Lake  # noqa: PLC0415
-        from skipmq.analytics.spark.pipeline_erasure import Tables  # noqa: PLC0415
 
         lake_ = Lake.find(spark, path) if path else None
-        tables_ = Tables(spark, tables) if tables else None
         with out.status("counting"):
-            before = forget.find(writers, lake_, condition, tables_)
+            before = forget.find(writers, lake_, condition)
         if not as_json:
             out.print(_places(before, "found"))
         after, erased = before, dict.fromkeys(_ERASED_IN, 0)
@@ -306,11 +298,11 @@ def forget_command(
                 click.confirm(
                     visible(f"Permanently erase {number} messages?"), abort=True, err=True
                 )
-            for place, done in forget.erase(writers, lake_, condition, tables_):
+            for place, done in forget.erase(writers, lake_, condition):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}
             forget.vacuum(writers, sorted(days))
-            after = forget.find(writers, lake_, condition, tables_)
+            after = forget.find(writers, lake_, condition)
     if as_json:
         print_json(forget.report(before, after, erased))
     elif dry_run:

@@ -17,6 +17,7 @@ import skipmq
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.lake import export
 from skipmq.analytics.spark.pipeline_run import aside, table
+from skipmq.analytics.spark.spark_errors import first_reason
 from skipmq.database import embedded
 from support import pages, standby
 from support.analytics import Writers, settle
@@ -95,6 +96,17 @@ def test_tables_are_replaced_when_a_run_succeeds_and_stay_when_it_fails(tmp_path
         write("four")
 
 
+def test_reason_of_a_failed_run_is_its_first_error() -> None:
+    said = """Flow 'spark_catalog.default.hourly_latency' has FAILED.
+Error: [DIVIDE_BY_ZERO] Division by zero.
+Traceback (most recent call last):
+pyspark.errors.exceptions.connect.SparkException: Stream is closed
+   Thread State: RUNNABLE
+"""
+
+    assert first_reason(said) == "Spark failed: [DIVIDE_BY_ZERO] Division by zero."
+
+
 @pytest.mark.slow
 def test_gold_has_late_rows_in_their_hour_and_stays_when_a_run_fails(
     spark: "SparkSession", database: str, owner: Connection, tmp_path: Path
@@ -139,7 +151,8 @@ def test_gold_has_late_rows_in_their_hour_and_stays_when_a_run_fails(
     failed = pipeline(database, output, exports=False, code=1)
 
     assert "orders has 20 deleted messages in bronze, and the database counted 21" in violated
-    assert file.name in failed.rpartition("Error:")[2] or file.name in failed
+    assert f"{file.name} of the lake is missing: check the lake with" in failed
+    assert "the tables of the last run are as they were" in failed
     assert sorted(map(tuple, traffic.collect())) == whole
     assert not any(tmp_path.rglob("derby.log"))
 

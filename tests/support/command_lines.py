@@ -63,7 +63,6 @@ def commands(place: Path) -> dict[str, list[str]]:
         "partitions doctor": ["--router", NO_ROUTER],
         "analytics export": ["--lake", lake],
         "analytics verify": ["--lake", lake],
-        "analytics stream": ["--output", lake, "--once"],
         "analytics pipeline": ["--lake", lake, "--output", str(place / "tables")],
         "analytics report": ["--output", str(place / "report")],
         "analytics bodies": ["orders", "--lake", lake, "--output", str(place / "bodies.parquet")],

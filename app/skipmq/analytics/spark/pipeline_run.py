@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from skipmq.analytics.errors import AnalyticsError
-from skipmq.analytics.spark import environment
+from skipmq.analytics.spark import environment, spark_errors
 
 _PROJECT = Path(__file__).parents[1] / "pipeline"
 _RUN, _TABLES = "run-", "tables"
@@ -81,7 +81,7 @@ def configuration(folder: Path) -> dict[str, str]:
 def run(
     spark: SparkSession,
     folder: Path,
-    variables: Mapping[str, str],
+    variables: dict[str, str],
     callback: Callable[[str], None],
 ) -> None:
     """Make the tables in a new folder; call `callback` with each line of the run's output.
@@ -122,4 +122,5 @@ def _failure(lines: Sequence[str]) -> AnalyticsError:
                 f"expectation violated: {violated[1]}: run `skipmq analytics export`, which also"
                 f" takes back what a failover has undone, and this again; {_KEPT}"
             )
-    return AnalyticsError("\n".join(lines))
+    reason = spark_errors.first_reason("\n".join(lines))
+    return AnalyticsError(f"{reason}; {_KEPT}")

@@ -1,6 +1,5 @@
-"""The commands `analytics export`, `stream` and `pipeline`."""
+"""The commands `analytics export` and `pipeline`."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
@@ -61,13 +60,8 @@ def export_command(
         if as_archive and not is_archive:
             raise click.UsageError(f"SKIPMQ_ARCHIVE is {settings.archive}: change it instead")
         replaces = as_archive or bool(settings.archive)
-        writers = partitions.urls(url)
-        if len(writers) != len(source.databases):
-            raise click.ClickException(
-                "one of SKIPMQ_DATABASE_URL and SKIPMQ_ANALYTICS_URL names a router, or another"
-                " one: use the same router for both"
-            )
-        record = [partial(_record, each, replaces=replaces) for each in writers if is_archive]
+        writers = partitions.urls(url) if is_archive else []
+        record = [partial(_record, each, replaces=replaces) for each in writers]
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
         with Progress(
             TextColumn("{task.fields[rows]:,} rows"),
@@ -120,7 +114,11 @@ def _record(  # noqa: PLR0917 - a record.
 
 def _problems(done: "Summary", path: str) -> list[str]:
     """Return what was not exported or is damaged, with the remedies."""
-    found = _unread(done.unavailable, "exported")
+    found = [
+        f"partition {partition} is unavailable: {reason}. The others are exported; run this again"
+        " when it is available"
+        for partition, reason in done.unavailable.items()
+    ]
     if done.damage:
         more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
         found.append(
@@ -131,14 +129,6 @@ def _problems(done: "Summary", path: str) -> list[str]:
         more = f", and {len(done.lost) - 1} more days" if done.lost[1:] else ""
         found.append(f"{done.lost[0]}{more}: restore a backup of the lake")
     return found
-
-
-def _unread(unavailable: Mapping[int, str], done: str) -> list[str]:
-    return [
-        f"partition {partition} is unavailable: {reason}. The others are {done}; run this again"
-        " when it is available"
-        for partition, reason in unavailable.items()
-    ]
 
 
 def _print_summary(done: "Summary", path: str) -> None:
@@ -154,41 +144,6 @@ def _print_summary(done: "Summary", path: str) -> None:
     reached = [str(until) + (f" of partition {n}" if numbers[1:] else "") for n, until in numbers]
     until = f"up to transaction {', '.join(reached)}"
     out.print(f"{new}, {until}, to {path}{removed}{expired}{days}{lag}")
-
-
-@click.command("stream")
-@click.option("--output", required=True, help="Local folder or Hadoop path for Parquet.")
-@click.option("--once", is_flag=True, help="Stop when everything settled so far is written.")
-@click.option("--every", type=float, default=10.0, help="Seconds between batches (default 10).")
-@click.option(
-    "--rows", type=click.IntRange(1), default=500_000, help="Maximum number of rows in a batch."
-)
-@click.option("--bodies/--no-bodies", default=True, help="Include bodies, if the history has them.")
-@one_line_errors
-def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: bool) -> None:
-    """Write settled messages to Parquet continuously, each row once.
-
-    It can be stopped or killed at any time and resumes when it is run again. With --once the exit
-    code is 1 if a partition is unavailable, of which messages may be missing.
-    """
-    with spark_and_database(configuration().settings) as (spark, source, _):
-        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
-        from skipmq.analytics.spark import sink  # noqa: PLC0415 - as above.
-
-        options = {
-            "url": source.url,
-            "maxRowsPerTrigger": str(rows),
-            "bodies": str(bodies).lower(),
-        }
-        query = sink.start(spark, options, output, every=None if once else every)
-        try:
-            sink.watch(query, lambda batch, n: err.print(f"batch {batch}: {n} rows"))
-        finally:
-            query.stop()
-        missing = partitions.unavailable(source) if once else {}
-    out.print(f"settled messages are in {output}")
-    if missing:
-        raise click.ClickException("\n".join(_unread(missing, "written")))
 
 
 @click.command("pipeline")

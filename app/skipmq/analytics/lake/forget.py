@@ -92,9 +92,6 @@ def _note_archived(sessions: Sequence[Session], lake: Lake, condition: str) -> N
 
 
 def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:
-    # An unfinished replay stages the remaining messages again.
-    if unsent := erasure.erase_unsent_replays(session):
-        yield "replay", unsent
     # Before live ones: they may be sent meanwhile.
     if staged := erasure.erase_staged(session, condition):
         yield "staged", staged

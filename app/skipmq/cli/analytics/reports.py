@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
 # Matching messages remain.
 _FAILED = 1
-_ERASED_IN = ("staged", "live", "history", "lake", "replay")
+_ERASED_IN = ("staged", "live", "history", "lake")
 
 
 @click.command("report")
@@ -187,8 +187,9 @@ def replay_command(
     """Send settled messages again, selected by an SQL condition over the history.
 
     Only for queues whose HistoryMode is full, because others have no bodies in the history. A
-    replay with the same --id sends each message once, even if it is interrupted and repeated;
-    without --rate all messages are sent in one transaction. Each has the attribute
+    replay is sent once to a queue: repeated with the same --id it continues where it was
+    interrupted, with the messages that it began with. Without --rate up to 100,000 messages are
+    sent in one transaction. Each has the attribute
     skipmq.replayed_from. It needs the role of the owner or of a node.
     """
     check_order(since, until)
@@ -200,7 +201,8 @@ def replay_command(
     ):
         from skipmq.analytics import replay  # noqa: PLC0415
 
-        writer, to = replay.target(writers, place.full_name(queue, settings))
+        to = place.full_name(queue, settings)
+        writer = replay.target(writers, to)
         check_queues(source, lake_table(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
@@ -214,12 +216,12 @@ def replay_command(
             if not yes:
                 click.confirm(visible(f"Send {count} messages to {queue}?"), abort=True, err=True)
             staged = replay.stage(writer, name, to, _ordered(selected))
-            result["sent_before"] = staged.sent
             with Progress(console=err, transient=True) as progress:
-                bar = progress.add_task(f"to {escape(queue)}", total=staged.to_send)
+                bar = progress.add_task(f"to {escape(queue)}", total=staged.rows)
                 for sent in replay.send(writer, name, to, staged, rate=rate):
                     result["sent"] += sent
                     progress.advance(bar, sent)
+            result["sent_before"] = staged.rows - result["sent"]
     if as_json:
         print_json(result)
     else:

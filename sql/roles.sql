@@ -28,13 +28,20 @@ begin
     grant execute on all functions in schema skipmq to skipmq_node;
     -- Only for calls by other functions, with the owner's rights and search_path.
     revoke execute on function
-      skipmq.settle(tid[], text),
-      skipmq.write_history(tid[], text, timestamptz),
+      skipmq.settle(tid[], text), skipmq.write_history(tid[], text, timestamptz),
       skipmq.sample_history(bigint, timestamptz, timestamptz, integer),
       skipmq.check_generation(bigint, boolean), skipmq.generations(bigint), skipmq.queue_notices(text, text, text, timestamptz),
       skipmq.dead_letter_queue(bigint), skipmq.dead_letter(bigint, tid[], bigint, timestamptz),
       skipmq.is_sent(bigint, uuid[], timestamptz),
-      skipmq.shard_of(bigint, text, timestamptz),
+      skipmq.shard_of(bigint, text, timestamptz), skipmq.shards(bigint), skipmq.lane_of(text, text), skipmq.hold_limits(bigint, boolean),
+      skipmq.claim_limited_messages(bigint, integer, integer, bigint, integer, boolean, interval), skipmq.move_to_lanes(skipmq.queue, timestamptz),
+      skipmq.claim_limited_groups(bigint, integer[], integer, text, text[]), skipmq.walk_lanes(bigint, smallint[], timestamptz, text[], integer, text),
+      skipmq.choose_messages(bigint, smallint[], timestamptz, timestamptz, integer, integer, text[], integer[], text[], integer, text),
+      skipmq.group_allowances(skipmq.queue, timestamptz, integer, text[], integer[]), skipmq.use_rates(skipmq.queue, timestamptz, text[]), skipmq.rate_allowance(skipmq.queue, timestamptz, integer),
+      skipmq.count_delayed(bigint[], timestamptz[], integer),
+      skipmq.fold_delayed(timestamptz),
+      skipmq.send_tick(skipmq.schedule, timestamptz),
+      skipmq.delayed_ids(bigint, uuid[], timestamptz),
       skipmq.scan_from(timestamptz, bigint[], bigint[]), skipmq.count_all(bigint),
       skipmq.clear_head(bigint, smallint, timestamptz, timestamptz, timestamptz, bigint, integer, text[]),
       skipmq.deprioritise(bigint, text[], timestamptz, integer),
@@ -57,16 +64,15 @@ begin
       skipmq.hold_groups(bigint, bigint[], boolean), skipmq.lock_for_sending(bigint, text[], integer[]), skipmq.hold_queue(text, text, text),
       skipmq.refresh_groups(bigint, bigint[]), skipmq.refresh_groups_of_queues(bigint[], bigint[]), skipmq.hold_groups_of_queues(bigint[], bigint[], boolean),
       skipmq.check_messages(bigint, text[], text[], integer[], text[], text[], text[]),
-      skipmq.check_message(boolean, integer, text, bigint, integer, text, text, text),
-      skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]),
+      skipmq.check_message(boolean, integer, integer, text, bigint, integer, text, text, text),
+      skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]), skipmq.retry_delay(jsonb, integer),
       skipmq.deduplication_ids(bigint, text[], text[]),
-      skipmq.has_forbidden_character(text),
-      skipmq.is_attribute_name(text), skipmq.is_identifier(text),
-      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
+      skipmq.has_forbidden_character(text), skipmq.is_attribute_name(text), skipmq.is_identifier(text),
+      skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.add_failure(jsonb, timestamptz, integer, text, text), skipmq.session_receiver(), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
       skipmq.check_redrive(bigint, text, text[]),
       skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
-      skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer),
+      skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.new_failures(bigint, boolean, timestamptz, integer), skipmq.note_failure_kinds(bigint, bigint[], timestamptz),
       skipmq.notification(text, uuid, bigint, text, text, text, timestamptz, text), skipmq.filter_document(text, text), skipmq.matches_policy(jsonb, jsonpath, jsonb), skipmq.deliveries(skipmq.topic, uuid, text, integer, text, text, text, jsonb, jsonb, uuid, integer),
       skipmq.announce_access_keys()
       from skipmq_node;
@@ -94,13 +100,17 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue or a topic by name, and begins with check_grant.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text, text),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text, text, integer, timestamptz),
+      skipmq.cancel_message(text, uuid, text, text),
+      skipmq.reschedule_message(text, uuid, timestamptz, text, text),
+      skipmq.create_schedule(text, text, text, text, text, jsonb, text, integer, text, timestamptz, integer, text, text),
+      skipmq.change_schedule(text, text, text, text),
       skipmq.send_fifo_message(text, text, text, text, jsonb, text, text), skipmq.publish(text, text, jsonb, text, text, text, text, text),
       skipmq.receive_message(text, integer, integer, text, text),
       skipmq.delete_message(text, bigint, integer, uuid, text, text), skipmq.delete_received(text, bigint[], integer[], uuid[], text, text),
       skipmq.change_message_visibility(text, bigint, integer, uuid, integer, text, text, text),
       skipmq.return_message(text, bigint, integer, uuid, text, text),
-      skipmq.dead_letter_message(text, bigint, integer, uuid, text, text, text),
+      skipmq.dead_letter_message(text, bigint, integer, uuid, text, text, text, text),
       skipmq.stage_messages(text, text, uuid, bigint[], text[], text[], integer[], text[], text[], text[], text, text),
       skipmq.send_staged(text, text, bigint, uuid[], bigint, integer, bigint, text, text), skipmq.discard_staged(text, text, uuid[], text, text)
       to skipmq_application;

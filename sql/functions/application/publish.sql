@@ -40,7 +40,7 @@ begin
     v_bytes := coalesce(v_attributes.bytes[1], 0);
   end if;
   perform skipmq.check_message(
-    v_fifo, coalesce((v_topic.attributes ->> 'MaximumMessageSize')::integer, 262144), p_body, v_bytes, null, p_group_id,
+    v_fifo, coalesce((v_topic.attributes ->> 'MaximumMessageSize')::integer, 262144), 900, p_body, v_bytes, null, p_group_id,
     p_deduplication_id, null);
   return (
     select p.message_id

@@ -209,7 +209,7 @@ async def subscribe(
     )
     if not rows:
         raise NotFound
-    return rows[0]  # type: ignore[return-value]
+    return rows[0]
 
 
 async def subscriptions(  # noqa: PLR0913 - each selects.

@@ -24,7 +24,7 @@ class Topic(Generic[T]):
     ) -> None:
         """Name a topic; raise ClientError for a type that bodies cannot have."""
         # What a queue of this name would have alike: bodies, place and errors.
-        self._like: Queue[Any] = Queue(name, type, account=account, region=region)  # type: ignore[arg-type]
+        self._like: Queue[Any] = Queue(name, type, account=account, region=region)
         self.name = self._like.name
 
     def __repr__(self) -> str:

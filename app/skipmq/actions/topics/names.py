@@ -1,21 +1,22 @@
 """The topics and subscriptions that calls name by their ARNs, and the permissions on them."""
 
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeAlias
 
 from skipmq.actions.action import Action
 from skipmq.broker import topics
 from skipmq.broker.node import Node
 from skipmq.broker.topics import Subscription
 from skipmq.protocol import limits
-from skipmq.protocol.call import Call
+from skipmq.protocol.call import Call, Result
 from skipmq.protocol.identity import Need, TopicName
 from skipmq.protocol.sns.errors import NotFound, invalid
 
 _VALID = re.compile(r"[A-Za-z0-9_-]{1,251}\.fifo|[A-Za-z0-9_-]{1,256}")
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TOPIC_PARTS, _SUBSCRIPTION_PARTS = 6, 7
+_Run: TypeAlias = Callable[..., Awaitable[Result]]
 NO_SUBSCRIPTION = "Subscription does not exist"
 
 
@@ -93,19 +94,19 @@ def _topic_name(call: Call) -> TopicName:
     return topic(parameters.TopicArn, call)
 
 
-def on_topic(run: Callable, permission: str, **options: bool) -> Action:  # type: ignore[type-arg]
+def on_topic(run: _Run, permission: str, **options: Any) -> Action:
     """Return the record of an action on the topic of TopicArn or ResourceArn."""
     return Action(run=run, needs=lambda call: [Need(permission, _topic_name(call))], **options)
 
 
-def on_subscription(run: Callable, permission: str, **options: bool) -> Action:  # type: ignore[type-arg]
+def on_subscription(run: _Run, permission: str, **options: Any) -> Action:
     """Return the record of an action on the subscription of SubscriptionArn."""
     return Action(
         run=run, needs=lambda call: [Need(permission, subscription(call).topic)], **options
     )
 
 
-def on_account(run: Callable, permission: str, **options: bool) -> Action:  # type: ignore[type-arg]
+def on_account(run: _Run, permission: str, **options: Any) -> Action:
     """Return the record of an action on all topics of the caller's account."""
 
     def needs(call: Call) -> list[Need]:

@@ -55,7 +55,7 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
         await _check_place(node, call, topic.id, queue)
     elif not _URL.fullmatch(endpoint) or not endpoint.startswith(f"{protocol}://"):
         raise invalid("Endpoint must match the specified protocol")
-    attributes = {}
+    attributes: dict[str, str] = {}
     for key, value in (parameters.Attributes or {}).items():
         try:
             attributes |= _stored(key, value)

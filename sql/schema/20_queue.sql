@@ -8,6 +8,8 @@ create table skipmq.queue (
   fifo boolean not null default false check (fifo = (name like '%.fifo')),
   visibility_timeout integer not null default 30 check (visibility_timeout between 0 and 43200),
   delay_seconds integer not null default 0 check (delay_seconds between 0 and 900),
+  -- The limit of a message's own delay; 31536000 is a year.
+  maximum_delay_seconds integer not null default 900 check (maximum_delay_seconds between 0 and 31536000),
   maximum_message_size integer not null default 1048576
     check (maximum_message_size between 1024 and 1048576),
   message_retention_period integer not null default 345600

@@ -4,7 +4,8 @@ create table skipmq.message (
   id bigint not null,
   visible_at timestamptz not null,
   sent_at timestamptz not null,
-  -- The retention period starts here: at the send, or at the move to a FIFO dead-letter queue.
+  -- The retention period starts here: at the send, at the delivery of a message that was delayed by more than 900 seconds, or at
+  -- the move to a FIFO dead-letter queue.
   enqueued_at timestamptz not null,
   first_received_at timestamptz,
   queue_id bigint not null,
@@ -56,6 +57,8 @@ create index message_group_order on skipmq.message (queue_id, group_no, sequence
 -- For expire_fifo, count_messages and peek_messages: the messages of FIFO queues in the order of arrival.
 -- By time rather than by number, since the planner might use an order by number for the order within a group.
 create index message_enqueued on skipmq.message (queue_id, enqueued_at) where group_no is not null;
+-- For delayed_ids: messages delayed by more than 900 seconds.
+create index message_far on skipmq.message (queue_id, message_id) where group_no is null and enqueued_at > sent_at;
 
 -- Ballast: a plan made on an empty table would be a sequential scan, which a session keeps when the table has filled.
 -- No queue has the id 0.

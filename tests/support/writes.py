@@ -213,6 +213,22 @@ def _start_task(shop: Shop) -> Act:
     )
 
 
+def _schedule(action: str, **change: Any) -> Callable[[Shop], Act]:
+    def prepare(shop: Shop) -> Act:
+        shop.fill()
+        given = {"QueueUrl": shop.queue, "Name": shop.name, "Expression": "0 0 1 1 *"}
+        if action == "CreateSchedule":
+            return lambda: shop.extension(action, **given, MessageBody="go")
+        shop.extension("CreateSchedule", **given, MessageBody="go")
+        return lambda: shop.extension(action, Name=shop.name, **change)
+
+    return prepare
+
+
+def _scheduled(condition: str, count: int = 1) -> Callable[[Shop, Answer], bool]:
+    return lambda shop, _: shop.schedules(condition) == count
+
+
 def _messages(count: int, condition: str = "true") -> Callable[[Shop, Answer], bool]:
     return lambda shop, _: shop.count(condition) == count
 
@@ -342,6 +358,33 @@ OF_QUEUES = [
         "skipmq.start_message_task(",
         _start_task,
         lambda shop, _: shop.tasks("true") == 1,
+        repeats=False,
+    ),
+    Write(
+        "CreateSchedule",
+        "skipmq.create_schedule(",
+        _schedule("CreateSchedule"),
+        _scheduled("expression = '0 0 1 1 *'"),
+    ),
+    Write(
+        "PauseSchedule",
+        "skipmq.change_schedule(",
+        _schedule("PauseSchedule", Paused=True),
+        _scheduled("paused"),
+        repeats=False,
+    ),
+    Write(
+        "RunSchedule",
+        "skipmq.change_schedule(",
+        _schedule("RunSchedule"),
+        _messages(1),
+        repeats=False,
+    ),
+    Write(
+        "DeleteSchedule",
+        "skipmq.change_schedule(",
+        _schedule("DeleteSchedule"),
+        _scheduled("true", 0),
         repeats=False,
     ),
 ]

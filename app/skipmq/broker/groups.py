@@ -12,7 +12,6 @@ from skipmq.database.statement import (
     BIGINT,
     BIGINTS,
     INTEGER,
-    INTEGERS,
     TEXT,
     TEXTS,
     UUIDS,
@@ -81,10 +80,9 @@ _RELEASE = Statement(
     "select outcome, messages from skipmq.release_messages($1, $2, $3, $4) order by place",
     BIGINT, BIGINTS, UUIDS, TEXTS,
 )  # fmt: skip
-# By number: of any receive, or of none.
 _RESCHEDULE = Statement(
-    "select outcome from skipmq.change_visibility($1, $2, $3, $4, null, $5) order by place",
-    BIGINT, BIGINTS, INTEGERS, UUIDS, INTEGERS,
+    "select outcome from skipmq.reschedule_messages($1, $2, $3, $4) order by place",
+    BIGINT, BIGINTS, UUIDS, INTEGER,
 )  # fmt: skip
 
 
@@ -162,10 +160,9 @@ async def reschedule(
 ) -> list[str]:
     """Make messages of a standard queue visible in some seconds from now; return an outcome each.
 
-    Those in flight, delayed and visible alike; each must have its number.
+    Those in flight, delayed and visible alike; one without a number must be delayed.
     """
-    ids, message_ids = [number or 0 for number, _ in messages], [each for _, each in messages]
-    every = len(messages)
-    parameters = (queue.id, ids, [-1] * every, message_ids, [seconds] * every)
+    ids, message_ids = [number for number, _ in messages], [each for _, each in messages]
+    parameters = (queue.id, ids, message_ids, seconds)
     rows = await database.rows(_RESCHEDULE, parameters, deadline=deadline, tenant=queue.id)
     return ["rescheduled" if outcome == "changed" else outcome for (outcome,) in rows]

@@ -56,6 +56,10 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
         int, Allowed(limits.MINIMUM_KMS_REUSE, limits.MAXIMUM_KMS_REUSE)
     ] = 300
     sqs_managed_sse_enabled: bool = True
+    # The longest delay of a message, in seconds.
+    maximum_delay_seconds: Annotated[int, Allowed(0, limits.MAXIMUM_DELAY, ours=True)] = (
+        limits.DELAY_SECONDS
+    )
     # What the history keeps of a settled message.
     history_mode: Annotated[str, Allowed(choices=("off", "metadata", "full"), ours=True)] = (
         "metadata"

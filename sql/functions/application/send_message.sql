@@ -1,6 +1,7 @@
 -- Does: stores one message in the named standard queue, in the caller's transaction; p_group_id is its tenant in a fair
---   queue. With p_deduplication_id it stores none while the queue knows the id, for its DeduplicationSeconds. p_priority (0 to 9)
---   sets the message attribute SkipMQ.Priority. Returns its id: that of the first message with the deduplication id.
+--   queue, p_deliver_at the time of its delivery, instead of p_delay_seconds. With p_deduplication_id it stores none while the queue
+--   knows the id, for its DeduplicationSeconds. p_priority (0 to 9) sets the message attribute SkipMQ.Priority. Returns its id: that
+--   of the first message with the deduplication id.
 -- Called by: SQL users: `insert into orders …; select skipmq.send_message('orders', …); commit;`.
 -- Locks, in order: those of granted_queue, then of send_messages or send_unique_messages.
 -- Raises: what granted_queue, send_messages and send_unique_messages raise; SQ001 when the queue does not exist, SQ008 for a
@@ -16,7 +17,8 @@ create function skipmq.send_message(
   p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
   p_group_id text default null,
   p_deduplication_id text default null,
-  p_priority integer default null
+  p_priority integer default null,
+  p_deliver_at timestamptz default null
 ) returns uuid
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -31,6 +33,13 @@ begin
   elsif p_priority is not null then
     p_attributes := coalesce(p_attributes, '{}') || jsonb_build_object(
       'SkipMQ.Priority', jsonb_build_object('DataType', 'Number', 'StringValue', p_priority::text));
+  end if;
+  if p_deliver_at is not null then
+    if p_delay_seconds is not null then
+      raise exception 'Only one of p_delay_seconds and p_deliver_at can be given.' using errcode = 'SQ008';
+    end if;
+    p_delay_seconds :=
+      least(greatest(ceil(extract(epoch from p_deliver_at) - extract(epoch from skipmq.clock())), 0), 2147483647)::integer;
   end if;
   if p_deduplication_id is not null then
     select s.message_id into v_message_id

@@ -18,6 +18,7 @@ as $$
     'KmsMasterKeyId', p_queue.kms_master_key_id,
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
+    'MaximumDelaySeconds', p_queue.maximum_delay_seconds::text,
     'HistoryMode', p_queue.history_mode,
     'BodySchema', p_queue.body_schema,
     'BodySchemaMode', p_queue.body_schema_mode,

@@ -22,7 +22,9 @@ begin
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
-    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode',
+    'SqsManagedSseEnabled',
+    'MaximumDelaySeconds',
+    'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode',
     'DeduplicationSeconds', 'RetryBackoff',
     'MaximumInFlight',
     'MaximumReceiveRate',
@@ -51,6 +53,7 @@ begin
   update skipmq.queue q set
     visibility_timeout = coalesce((p_attributes ->> 'VisibilityTimeout')::integer, q.visibility_timeout),
     delay_seconds = coalesce((p_attributes ->> 'DelaySeconds')::integer, q.delay_seconds),
+    maximum_delay_seconds = coalesce((p_attributes ->> 'MaximumDelaySeconds')::integer, q.maximum_delay_seconds),
     maximum_message_size = coalesce((p_attributes ->> 'MaximumMessageSize')::integer, q.maximum_message_size),
     message_retention_period =
       coalesce((p_attributes ->> 'MessageRetentionPeriod')::integer, q.message_retention_period),

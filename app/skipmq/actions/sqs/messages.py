@@ -140,7 +140,7 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
         if queue.attributes.priority_mode != "none":
             checks.priority(attributes)
     if entry.DelaySeconds is not None:
-        checks.delay(entry.DelaySeconds)
+        checks.delay(entry.DelaySeconds, queue.attributes.maximum_delay_seconds)
     if entry.MessageGroupId is not None:
         checks.identifier(entry.MessageGroupId, "MessageGroupId")
     if entry.MessageSystemAttributes:

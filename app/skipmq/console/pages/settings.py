@@ -51,6 +51,10 @@ _LABELS = (
         "seconds until a sent message can be received",
     ),
     Field(
+        "MaximumDelaySeconds", "Longest delay", "Beyond SQS", "duration",
+        "seconds, up to a year, by which a message may be delayed",
+    ),
+    Field(
         "ReceiveMessageWaitTimeSeconds", "Receive wait time", "Delivery", "duration",
         "seconds that a receive waits for messages",
     ),

@@ -34,6 +34,7 @@ _TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("skipmq.receive_attempt", ""),
     ("skipmq.noisy_tenant", ""),
     ("skipmq.paused_group", ""),
+    ("skipmq.delayed_count", ""),
     ("skipmq.known_failure", ""),
 )
 _STAGED: tuple[LiteralString, ...] = ("skipmq.staged_message", "skipmq.staged_batch")

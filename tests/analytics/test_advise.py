@@ -142,7 +142,10 @@ def test_advice_of_a_lake_needs_no_broker_and_names_what_it_cannot_know(
 
     shown = commands.run(*words, **settings)
 
-    assert cells(shown, "orders")[1:3] == ["60 s", "p99 of processing 41 s, 204 deleted; 4 redelivered after their timeout (2.0 %)"]
+    assert cells(shown, "orders")[1:3] == [
+        "60 s",
+        "p99 of processing 41 s, 204 deleted; 4 redelivered after their timeout (2.0 %)",
+    ]
     assert "no broker was reached, whose timeouts may differ" in shown
     assert "no broker in" in commands.run(*words, "--apply", "--yes", code=1, **settings)
 

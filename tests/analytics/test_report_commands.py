@@ -170,7 +170,7 @@ def test_report_on_a_lake_needs_no_java_and_names_its_engine(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("words", "since", "until"),
     [
-        ((), "2026-11-20T00:00", "2026-11-21T00:00"),
+        ((), "2026-11-20T12:00", "2026-11-21T00:00"),
         (("--since", "6h"), "2026-11-20T18:00", "2026-11-21T00:00"),
         (("--since", "yesterday", "--until", "2h"), "2026-11-20T00:00", "2026-11-20T22:00"),
         (("--since", "2d", "--until", "2026-11-20"), "2026-11-19T00:00", "2026-11-20T00:00"),

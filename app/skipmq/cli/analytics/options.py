@@ -1,6 +1,5 @@
 """Options of the analytics commands, and their checks."""
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from skipmq.analytics.postgres import history
+from skipmq.cli.times import ago
 
 if TYPE_CHECKING:
     from skipmq.analytics.delta import Table
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 Moment: TypeAlias = datetime | Callable[[datetime], datetime]
 
 _DAY = timedelta(days=1)
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": _DAY, "w": 7 * _DAY}
 _DAYS_AGO = {"today": 0, "yesterday": 1}
 
 
@@ -32,9 +31,13 @@ class _Time(click.DateTime):
         """Return the Moment of an option's text."""
         if value in _DAYS_AGO:
             return lambda present: _midnight(present) - _DAYS_AGO[value] * _DAY
-        if found := re.fullmatch(r"(\d{1,4})([mhdw])", str(value)):
-            return lambda present: present - int(found[1]) * _UNITS[found[2]]
+        if (length := ago(str(value))) is not None:
+            return lambda present: present - length
         return super().convert(value, param, ctx).replace(tzinfo=UTC)
+
+    def get_metavar(self, param: Any, ctx: Any) -> str:  # noqa: ARG002 - of click.
+        """Return what the help names the value."""
+        return "TIME"
 
 
 def _midnight(moment: datetime) -> datetime:
@@ -51,8 +54,14 @@ ENGINE = click.option(
 )
 LAKE = click.option("--lake", help="Read the lake in this local folder or Hadoop path.")
 QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
-SINCE = click.option("--since", type=_Time(), help=f"Begin {_AGO} (default: a day before the end).")
-UNTIL = click.option("--until", type=_Time(), help=f"End {_AGO} (default: now, or the lake's end).")
+SINCE = click.option(
+    "--since",
+    type=_Time(),
+    help=f"Begin {_AGO} (default of reports: a day before the end, or where the history begins).",
+)
+UNTIL = click.option(
+    "--until", type=_Time(), help=f"End {_AGO} (default: now, or the lake's last export)."
+)
 WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
 
 
@@ -95,10 +104,21 @@ def report_period(
 
     begin, end = bounds(source, table, since, until)
     end = end or _present(source, table)
-    begin = begin or end - _DAY
+    begin = begin or _first_begin(source, table, end)
     if begin >= end:
         raise click.UsageError(f"--since {begin:%Y-%m-%d %H:%M} is not before the end, {end}")
     return Period(begin, end)
+
+
+def _first_begin(source: "Source | None", table: "Table | None", end: datetime) -> datetime:
+    """Return a day before the end, or the ten minutes in which a younger history begins."""
+    from skipmq.analytics import sources  # noqa: PLC0415 - an extra.
+
+    begin, first = end - _DAY, sources.history_begin(source, table)
+    if first is None or not begin < first < end:
+        return begin
+    first = first.astimezone(UTC)
+    return first.replace(minute=first.minute // 10 * 10, second=0, microsecond=0)
 
 
 def _present(source: "Source | None", table: "Table | None") -> datetime:

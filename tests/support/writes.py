@@ -121,6 +121,10 @@ def _pause(shop: Shop) -> Act:
     return lambda: shop.extension("PauseQueue", QueueUrl=shop.queue)
 
 
+def _pause_group(shop: Shop) -> Act:
+    return lambda: shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+
+
 def _set(shop: Shop) -> Act:
     shop.fill()
     attributes = {"DelaySeconds": "7"}
@@ -204,6 +208,22 @@ def _start_task(shop: Shop) -> Act:
     )
 
 
+def _schedule(action: str, **change: Any) -> Callable[[Shop], Act]:
+    def prepare(shop: Shop) -> Act:
+        shop.fill()
+        given = {"QueueUrl": shop.queue, "Name": shop.name, "Expression": "0 0 1 1 *"}
+        if action == "CreateSchedule":
+            return lambda: shop.extension(action, **given, MessageBody="go")
+        shop.extension("CreateSchedule", **given, MessageBody="go")
+        return lambda: shop.extension(action, Name=shop.name, **change)
+
+    return prepare
+
+
+def _scheduled(condition: str, count: int = 1) -> Callable[[Shop, Answer], bool]:
+    return lambda shop, _: shop.schedules(condition) == count
+
+
 def _messages(count: int, condition: str = "true") -> Callable[[Shop, Answer], bool]:
     return lambda shop, _: shop.count(condition) == count
 
@@ -248,6 +268,12 @@ OF_QUEUES = [
     Write("CreateQueue", "skipmq.create_queue(", _create, _queue("true")),
     Write("SetQueueAttributes", "skipmq.set_queue_attributes(", _set, _queue("delay_seconds = 7")),
     Write("PauseQueue", "skipmq.set_queue_attributes(", _pause, _queue("paused")),
+    Write(
+        "PauseMessageGroup",
+        "skipmq.pause_group(",
+        _pause_group,
+        _queue("exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
+    ),
     Write("TagQueue", "skipmq.tag_queue(", _tag, _queue("tags ? 'team'")),
     Write("UntagQueue", "skipmq.untag_queue(", _untag, _queue("not tags ? 'team'")),
     Write(
@@ -320,6 +346,33 @@ OF_QUEUES = [
         "skipmq.start_message_task(",
         _start_task,
         lambda shop, _: shop.tasks("true") == 1,
+        repeats=False,
+    ),
+    Write(
+        "CreateSchedule",
+        "skipmq.create_schedule(",
+        _schedule("CreateSchedule"),
+        _scheduled("expression = '0 0 1 1 *'"),
+    ),
+    Write(
+        "PauseSchedule",
+        "skipmq.change_schedule(",
+        _schedule("PauseSchedule", Paused=True),
+        _scheduled("paused"),
+        repeats=False,
+    ),
+    Write(
+        "RunSchedule",
+        "skipmq.change_schedule(",
+        _schedule("RunSchedule"),
+        _messages(1),
+        repeats=False,
+    ),
+    Write(
+        "DeleteSchedule",
+        "skipmq.change_schedule(",
+        _schedule("DeleteSchedule"),
+        _scheduled("true", 0),
         repeats=False,
     ),
 ]

@@ -23,12 +23,17 @@ ROLES: dict[str, tuple[str, ...]] = {
     # For the engineer on call. A redrive needs the rights to receive, send and delete.
     "operator": (
         "CancelMessageMoveTask",
+        "CreateSchedule",
         "DeleteMessage",
+        "DeleteSchedule",
         "DescribeDatabase",
         "ListAuditRecords",
+        "PauseMessageGroup",
         "PauseQueue",
+        "PauseSchedule",
         "ReceiveMessage",
         "ReleaseMessages",
+        "RunSchedule",
         "SendMessage",
         "StartMessageMoveTask",
         *_READ,

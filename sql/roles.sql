@@ -28,13 +28,16 @@ begin
     grant execute on all functions in schema skipmq to skipmq_node;
     -- Only for calls by other functions, with the owner's rights and search_path.
     revoke execute on function
-      skipmq.settle(tid[], text),
-      skipmq.write_history(tid[], text, timestamptz),
+      skipmq.settle(tid[], text), skipmq.write_history(tid[], text, timestamptz),
       skipmq.sample_history(bigint, timestamptz, timestamptz, integer),
       skipmq.check_generation(bigint, boolean), skipmq.generations(bigint), skipmq.queue_notices(text, text, text, timestamptz),
       skipmq.dead_letter_queue(bigint), skipmq.dead_letter(bigint, tid[], bigint, timestamptz),
       skipmq.is_sent(bigint, uuid[], timestamptz),
-      skipmq.shard_of(bigint, text, timestamptz),
+      skipmq.shard_of(bigint, text, timestamptz), skipmq.shards(bigint), skipmq.lane_of(text, text), skipmq.hold_limits(bigint, boolean),
+      skipmq.claim_limited_messages(bigint, integer, integer, bigint, integer, boolean, interval), skipmq.move_to_lanes(skipmq.queue, timestamptz),
+      skipmq.claim_limited_groups(bigint, integer[], integer, text, text[]), skipmq.walk_lanes(bigint, smallint[], timestamptz, text[], integer, text),
+      skipmq.choose_messages(bigint, smallint[], timestamptz, timestamptz, integer, integer, text[], integer[], text[], integer, text),
+      skipmq.group_allowances(skipmq.queue, timestamptz, integer, text[], integer[]), skipmq.use_rates(skipmq.queue, timestamptz, text[]), skipmq.rate_allowance(skipmq.queue, timestamptz, integer),
       skipmq.count_delayed(bigint[], timestamptz[], integer),
       skipmq.fold_delayed(timestamptz),
       skipmq.send_tick(skipmq.schedule, timestamptz),
@@ -64,8 +67,7 @@ begin
       skipmq.check_message(boolean, integer, integer, text, bigint, integer, text, text, text),
       skipmq.check_attributes(text[]), skipmq.check_receive(integer, integer), skipmq.check_timeouts(integer[]), skipmq.retry_delay(jsonb, integer),
       skipmq.deduplication_ids(bigint, text[], text[]),
-      skipmq.has_forbidden_character(text),
-      skipmq.is_attribute_name(text), skipmq.is_identifier(text),
+      skipmq.has_forbidden_character(text), skipmq.is_attribute_name(text), skipmq.is_identifier(text),
       skipmq.is_number(text), skipmq.latin(text), skipmq.shown(text), skipmq.note_failure(text, text), skipmq.add_failure(jsonb, timestamptz, integer, text, text), skipmq.session_receiver(), skipmq.failure_kind(text), skipmq.note_consumer(bigint),
       skipmq.check_redrive(bigint, text, text[]),
       skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
@@ -97,7 +99,7 @@ begin
     grant usage on schema skipmq to skipmq_application;
     -- Each takes a queue by name, and begins with check_grant.
     grant execute on function
-      skipmq.send_message(text, text, jsonb, integer, text, text, text, text, timestamptz),
+      skipmq.send_message(text, text, jsonb, integer, text, text, text, text, integer, timestamptz),
       skipmq.cancel_message(text, uuid, text, text),
       skipmq.reschedule_message(text, uuid, timestamptz, text, text),
       skipmq.create_schedule(text, text, text, text, text, jsonb, text, integer, text, timestamptz, integer, text, text),

@@ -16,7 +16,8 @@ create table skipmq.message (
   receive_base integer not null default 0,
   -- That count at the move to this queue by a redrive policy, whose limit counts the receives since; null: it was 0.
   arrival_count integer,
-  -- In a standard queue: 0 for messages never received, 1 for those of noisy tenants, 2 for received ones.
+  -- In a standard queue: 0 for messages never received, 1 for those of noisy tenants, 2 for received ones. In the lanes of a
+  -- limited queue: 10 for messages never received and 20 for received ones, plus the priority, 0 to 9.
   shard smallint not null default 0,
   group_no bigint,
   sequence_number bigint,
@@ -48,6 +49,8 @@ create table skipmq.message (
 );
 -- For receive_messages, count_messages, expire_messages and clear_retired on standard queues.
 create index message_visible on skipmq.message (queue_id, shard, visible_at) where group_no is null;
+-- For walk_lanes: the groups of a limited queue. Messages of other queues have no entry.
+create index message_lane on skipmq.message (queue_id, shard, group_id, visible_at) where shard >= 10;
 -- For claim_fifo_messages and other functions for FIFO queues: the messages of a group in order.
 create index message_group_order on skipmq.message (queue_id, group_no, sequence_number)
   where group_no is not null;

@@ -121,6 +121,10 @@ def _pause(shop: Shop) -> Act:
     return lambda: shop.extension("PauseQueue", QueueUrl=shop.queue)
 
 
+def _pause_group(shop: Shop) -> Act:
+    return lambda: shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+
+
 def _set(shop: Shop) -> Act:
     shop.fill()
     attributes = {"DelaySeconds": "7"}
@@ -264,6 +268,12 @@ OF_QUEUES = [
     Write("CreateQueue", "skipmq.create_queue(", _create, _queue("true")),
     Write("SetQueueAttributes", "skipmq.set_queue_attributes(", _set, _queue("delay_seconds = 7")),
     Write("PauseQueue", "skipmq.set_queue_attributes(", _pause, _queue("paused")),
+    Write(
+        "PauseMessageGroup",
+        "skipmq.pause_group(",
+        _pause_group,
+        _queue("exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
+    ),
     Write("TagQueue", "skipmq.tag_queue(", _tag, _queue("tags ? 'team'")),
     Write("UntagQueue", "skipmq.untag_queue(", _untag, _queue("not tags ? 'team'")),
     Write(

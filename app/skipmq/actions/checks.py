@@ -238,6 +238,17 @@ def message_attributes(attributes: Mapping[str, AttributeValue]) -> None:
         _attribute_value(name, value)
 
 
+def priority(attributes: Mapping[str, AttributeValue]) -> None:
+    """Check the priority among the attributes of a message to send."""
+    value = attributes.get("SkipMQ.Priority")
+    if value is not None and value.StringValue not in limits.PRIORITIES:
+        raise errors.InvalidParameterValueException(
+            f"The message attribute 'SkipMQ.Priority' with value"
+            f" '{errors.shown(value.StringValue or '')}' is invalid. A priority is a Number from 0"
+            " to 9."
+        )
+
+
 def _attribute_name(name: str) -> None:
     if (
         not _ATTRIBUTE_NAME.fullmatch(_latin(name))

@@ -28,6 +28,7 @@ ROLES: dict[str, tuple[str, ...]] = {
         "DeleteSchedule",
         "DescribeDatabase",
         "ListAuditRecords",
+        "PauseMessageGroup",
         "PauseQueue",
         "PauseSchedule",
         "ReceiveMessage",

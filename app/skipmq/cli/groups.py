@@ -53,7 +53,6 @@ _COMMANDS = {
     },
     "analytics": {
         "export": "analytics.exports:export_command",
-        "stream": "analytics.exports:stream_command",
         "pipeline": "analytics.exports:pipeline_command",
         "verify": "analytics.lake:verify_command",
         "report": "analytics.reports:report_command",

@@ -146,6 +146,11 @@ class ListMessageTasks(QueueParameters, kw_only=True):
 class ListNodes(Parameters): ...
 
 
+class ListPausedMessageGroups(QueueParameters, kw_only=True):
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
 class ListQueueStatistics(Parameters, kw_only=True):
     Search: str | None = None
     Order: str | None = None
@@ -175,6 +180,11 @@ class MoveMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
 
+class PauseMessageGroup(QueueParameters, kw_only=True):
+    MessageGroupId: str
+    PausedUntil: Integer | None = None
+
+
 class PauseQueue(QueueParameters, kw_only=True):
     Paused: bool | None = None
 
@@ -201,6 +211,10 @@ class ReleaseMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")] | None = None
     MessageGroupIds: Annotated[list[str], elements("MessageGroupId")] | None = None
     VisibleInSeconds: Integer | None = None
+
+
+class ResumeMessageGroup(QueueParameters, kw_only=True):
+    MessageGroupId: str
 
 
 class RunSchedule(Parameters, kw_only=True):
@@ -243,16 +257,19 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListMessageGroups,
         ListMessageTasks,
         ListNodes,
+        ListPausedMessageGroups,
         ListQueueStatistics,
         ListSchedules,
         ListSessions,
         ListTasks,
         MoveMessages,
+        PauseMessageGroup,
         PauseQueue,
         PauseSchedule,
         PeekMessages,
         PeekNewestMessages,
         ReleaseMessages,
+        ResumeMessageGroup,
         RunSchedule,
         SearchMessages,
         StartMessageTask,

@@ -180,6 +180,11 @@ GAUGES = {
     "tasks": Definition(
         "skipmq_tasks", "Tasks of queues that run, or that failed within a day", ("state",)
     ),
+    "staged messages": Definition(
+        "skipmq_staged_messages",
+        "Messages that Spark or a replay staged more than an hour ago and has not sent",
+        ("queue",),
+    ),
     "damaged pages": Definition(
         "skipmq_damaged_pages",
         "Damaged pages that nodes met and that are not repaired",

@@ -53,11 +53,14 @@ begin
       count(*) filter (where m.receive_count > m.receive_base),
       count(*) filter (where m.receive_count = m.receive_base)
     into in_flight, delayed
-    from unnest('{0,1,2}'::smallint[], array[v_far - interval '1 microsecond', 'infinity', 'infinity']) s (shard, until)
+    from unnest(skipmq.shards(p_queue_id)) s (shard)
+    -- Those that wait for a far time are in a shard of messages never received.
+    cross join lateral (
+      select case when s.shard = 0 or s.shard between 10 and 19 then v_far - interval '1 microsecond' else 'infinity' end as until) u
     cross join lateral (
       select m.receive_count, m.receive_base from skipmq.message m
       where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
-        and m.visible_at > v_now and m.visible_at <= s.until
+        and m.visible_at > v_now and m.visible_at <= u.until
       offset 0
     ) m;
     select delayed + coalesce(sum(d.change), 0) into delayed
@@ -66,7 +69,7 @@ begin
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at <= v_horizon
+      where m.queue_id = p_queue_id and m.shard = any (skipmq.shards(p_queue_id)) and m.group_no is null and m.visible_at <= v_horizon
       limit 10000
     ) m;
   end if;

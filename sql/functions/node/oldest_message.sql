@@ -57,13 +57,14 @@ begin
   end loop;
   if v_oldest is null or v_far then
     select least(v_oldest, min(f.enqueued_at)) into v_oldest
-    -- All messages of shard 2 were received.
-    from (values (0::smallint, v_now), (1, v_now), (2, 'infinity')) s (shard, until)
+    from unnest(skipmq.shards(p_queue_id)) s (shard)
+    -- All messages of these shards were received.
+    cross join lateral (select case when s.shard = 2 or s.shard >= 20 then 'infinity' else v_now end) u (until)
     cross join lateral (
       select m.enqueued_at
       from skipmq.message m
       where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
-        and m.visible_at > '-infinity' and m.visible_at <= s.until
+        and m.visible_at > '-infinity' and m.visible_at <= u.until
       order by m.visible_at
       limit 1
     ) f;

@@ -25,7 +25,12 @@ begin
     'SqsManagedSseEnabled',
     'MaximumDelaySeconds',
     'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode',
-    'DeduplicationSeconds', 'RetryBackoff')
+    'DeduplicationSeconds', 'RetryBackoff',
+    'MaximumInFlight',
+    'MaximumReceiveRate',
+    'MaximumReceiveRatePerGroup',
+    'ReceiveBurst')
+    and not (not v_queue.fifo and a.key in ('MaximumInFlightPerGroup', 'PriorityMode'))
     and not (v_queue.fifo and a.key in (
       'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
@@ -75,6 +80,17 @@ begin
     deduplication_seconds = coalesce((p_attributes ->> 'DeduplicationSeconds')::integer, q.deduplication_seconds),
     retry_backoff = coalesce(p_attributes ->> 'RetryBackoff', q.retry_backoff),
     replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
+    maximum_in_flight = case when p_attributes ? 'MaximumInFlight'
+      then nullif(p_attributes ->> 'MaximumInFlight', '')::integer else q.maximum_in_flight end,
+    maximum_in_flight_per_group = case when p_attributes ? 'MaximumInFlightPerGroup'
+      then nullif(p_attributes ->> 'MaximumInFlightPerGroup', '')::integer else q.maximum_in_flight_per_group end,
+    maximum_receive_rate = case when p_attributes ? 'MaximumReceiveRate'
+      then nullif(p_attributes ->> 'MaximumReceiveRate', '')::numeric else q.maximum_receive_rate end,
+    maximum_receive_rate_per_group = case when p_attributes ? 'MaximumReceiveRatePerGroup'
+      then nullif(p_attributes ->> 'MaximumReceiveRatePerGroup', '')::numeric else q.maximum_receive_rate_per_group end,
+    receive_burst = case when p_attributes ? 'ReceiveBurst'
+      then nullif(p_attributes ->> 'ReceiveBurst', '')::integer else q.receive_burst end,
+    priority_mode = coalesce(p_attributes ->> 'PriorityMode', q.priority_mode),
     paused = coalesce((p_attributes ->> 'Paused')::boolean, q.paused),
     paused_at = case (p_attributes ->> 'Paused')::boolean
       when true then coalesce(q.paused_at, skipmq.clock()) when false then null else q.paused_at end,
@@ -89,6 +105,9 @@ begin
   if not found then
     perform skipmq.check_generation(p_queue_id);
   end if;
+  update skipmq.queue q set limited = true
+  where q.queue_id = p_queue_id and not q.limited and (q.priority_mode <> 'none' or num_nonnulls(
+    q.maximum_in_flight, q.maximum_in_flight_per_group, q.maximum_receive_rate, q.maximum_receive_rate_per_group) > 0);
   if v_queue.fifo and p_attributes ? 'DelaySeconds' then
     -- The delay applies to waiting messages too: the next receive reads all groups again.
     update skipmq.message_group g set available_at = skipmq.clock()

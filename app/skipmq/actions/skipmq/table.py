@@ -64,6 +64,9 @@ EXTENSIONS: Mapping[str, Action] = {
     ),
     "ListMessageTasks": on_queue(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
     "ListNodes": on_account(consumers.list_nodes, "DescribeDatabase", is_read=True, seconds=5.0),
+    "ListPausedMessageGroups": on_queue(
+        pauses.list_paused_message_groups, "PeekMessages", is_read=True
+    ),
     "ListQueueStatistics": on_account(overview.list_queue_statistics, "ListQueues", is_read=True),
     "ListSchedules": on_account(schedules.list_schedules, "ListQueues", is_read=True),
     "ListSessions": on_account(
@@ -77,6 +80,7 @@ EXTENSIONS: Mapping[str, Action] = {
         needs=access.destination_needs,
         is_change=True,
     ),
+    "PauseMessageGroup": on_queue(pauses.pause_message_group, "PauseMessageGroup", is_change=True),
     "PauseQueue": on_queue(pauses.pause_queue, "PauseQueue", is_change=True),
     "PauseSchedule": on_account(schedules.pause_schedule, "PauseSchedule", is_change=True),
     "PeekMessages": on_queue(inspection.peek_messages, "PeekMessages", is_read=True),
@@ -84,6 +88,9 @@ EXTENSIONS: Mapping[str, Action] = {
         watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0
     ),
     "ReleaseMessages": on_queue(groups.release_messages, "ReleaseMessages", is_change=True),
+    "ResumeMessageGroup": on_queue(
+        pauses.resume_message_group, "PauseMessageGroup", is_change=True
+    ),
     "RunSchedule": on_account(schedules.run_schedule, "RunSchedule", is_change=True),
     "SearchMessages": on_queue(search.search_messages, "PeekMessages", is_read=True, seconds=5.0),
     "StartMessageTask": Action(

@@ -100,6 +100,17 @@ def server(session: Session) -> Server:
     return Server(f"{system}/{session.info.dbname}", timeline, horizon, now, lag)
 
 
+def identity(session: Session) -> str:
+    """Return what a database has in common with its standbys alone."""
+    return str(
+        _one(
+            session,
+            "select format('%s/%s', s.system_identifier, d.oid) from pg_control_system() s,"
+            " pg_database d where d.datname = current_database()",
+        )[0]
+    )
+
+
 def partition_addresses(session: Session) -> list[str] | None:
     """Return the addresses of a router's partitions, None for a database that is no router."""
     if not _one(session, "select to_regnamespace('skipmq_router') is not null")[0]:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
 # Matching messages remain.
 _FAILED = 1
-_ERASED_IN = ("staged", "live", "history", "lake", "tables", "replay")
+_ERASED_IN = ("staged", "live", "history", "lake")
 
 
 @click.command("report")
@@ -187,8 +187,9 @@ def replay_command(
     """Send settled messages again, selected by an SQL condition over the history.
 
     Only for queues whose HistoryMode is full, because others have no bodies in the history. A
-    replay with the same --id sends each message once, even if it is interrupted and repeated;
-    without --rate all messages are sent in one transaction. Each has the attribute
+    replay is sent once to a queue: repeated with the same --id it continues where it was
+    interrupted, with the messages that it began with. Without --rate up to 100,000 messages are
+    sent in one transaction. Each has the attribute
     skipmq.replayed_from. It needs the role of the owner or of a node.
     """
     check_order(since, until)
@@ -200,7 +201,8 @@ def replay_command(
     ):
         from skipmq.analytics import replay  # noqa: PLC0415
 
-        writer, to = replay.target(writers, place.full_name(queue, settings))
+        to = place.full_name(queue, settings)
+        writer = replay.target(writers, to)
         check_queues(source, lake_table(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
@@ -214,12 +216,12 @@ def replay_command(
             if not yes:
                 click.confirm(visible(f"Send {count} messages to {queue}?"), abort=True, err=True)
             staged = replay.stage(writer, name, to, _ordered(selected))
-            result["sent_before"] = staged.sent
             with Progress(console=err, transient=True) as progress:
-                bar = progress.add_task(f"to {escape(queue)}", total=staged.to_send)
+                bar = progress.add_task(f"to {escape(queue)}", total=staged.rows)
                 for sent in replay.send(writer, name, to, staged, rate=rate):
                     result["sent"] += sent
                     progress.advance(bar, sent)
+            result["sent_before"] = staged.rows - result["sent"]
     if as_json:
         print_json(result)
     else:
@@ -257,11 +259,6 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 @click.command("forget")
 @WHERE
 @click.option("--lake", help="Also erase from this lake (default: SKIPMQ_ARCHIVE).")
-@click.option(
-    "--tables",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Also erase from the tables in this folder, the --output of `analytics pipeline`.",
-)
 @click.option("--dry-run", is_flag=True, help="Only show which messages would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
@@ -270,7 +267,6 @@ def forget_command(
     *,
     condition: str,
     lake: str | None,
-    tables: Path | None,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -290,12 +286,10 @@ def forget_command(
     ):
         from skipmq.analytics.lake import forget  # noqa: PLC0415
         from skipmq.analytics.lake.tables import Lake  # noqa: PLC0415
-        from skipmq.analytics.spark.pipeline_erasure import Tables  # noqa: PLC0415
 
         lake_ = Lake.find(spark, path) if path else None
-        tables_ = Tables(spark, tables) if tables else None
         with out.status("counting"):
-            before = forget.find(writers, lake_, condition, tables_)
+            before = forget.find(writers, lake_, condition)
         if not as_json:
             out.print(_places(before, "found"))
         after, erased = before, dict.fromkeys(_ERASED_IN, 0)
@@ -306,11 +300,11 @@ def forget_command(
                 click.confirm(
                     visible(f"Permanently erase {number} messages?"), abort=True, err=True
                 )
-            for place, done in forget.erase(writers, lake_, condition, tables_):
+            for place, done in forget.erase(writers, lake_, condition):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}
             forget.vacuum(writers, sorted(days))
-            after = forget.find(writers, lake_, condition, tables_)
+            after = forget.find(writers, lake_, condition)
     if as_json:
         print_json(forget.report(before, after, erased))
     elif dry_run:

@@ -33,6 +33,7 @@ _TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("skipmq.deduplication", ""),
     ("skipmq.receive_attempt", ""),
     ("skipmq.noisy_tenant", ""),
+    ("skipmq.paused_group", ""),
     ("skipmq.delayed_count", ""),
     ("skipmq.known_failure", ""),
 )

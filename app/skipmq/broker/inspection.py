@@ -270,9 +270,12 @@ async def move(
 
 
 async def delete(
-    database: Database, queue: Queue, messages: Sequence[Reference], deadline: float
+    database: Database, queue: Queue, messages: Sequence[tuple[int | None, str]], deadline: float
 ) -> list[str]:
-    """Delete messages that are not in flight; return each one's outcome in order."""
+    """Delete messages that are not in flight; return each one's outcome in order.
+
+    One without a number must be delayed.
+    """
     rows = await database.rows(
         _DELETE, (queue.id, *_columns(messages)), deadline=deadline, tenant=queue.id
     )
@@ -346,5 +349,7 @@ async def search(
     return SearchedMessages(references, *rest)
 
 
-def _columns(messages: Sequence[Reference]) -> tuple[list[int], list[str]]:
-    return [each.id for each in messages], [each.message_id for each in messages]
+def _columns(
+    messages: Sequence[tuple[int | None, str]] | Sequence[Reference],
+) -> tuple[list[int | None], list[str]]:
+    return [number for number, _ in messages], [message_id for _, message_id in messages]

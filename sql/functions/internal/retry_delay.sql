@@ -1,6 +1,6 @@
 -- Does: returns the delay of a queue's RetryBackoff before the redelivery of a message that was received p_receives times:
 --   base seconds, times factor for each receive after the first, maximum at most, less a random part of up to jitter.
--- Called by: receive_messages, claim_fifo_messages, change_visibility.
+-- Called by: receive_messages, claim_limited_messages, claim_fifo_messages, change_visibility.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

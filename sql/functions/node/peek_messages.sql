@@ -89,7 +89,7 @@ begin
         order by m.shard, m.visible_at, m.id rows between unbounded preceding and 1 preceding) as bytes_before
     from (
       select m.*
-      from unnest('{0,1,2}'::smallint[]) s (shard)
+      from unnest(skipmq.shards(p_queue_id)) s (shard)
       cross join lateral (
         select m.*, t.state
         from skipmq.message m

@@ -2,7 +2,7 @@
 --   attempt of the last five minutes whose messages were not deleted or changed since, the same messages and receipts
 --   again, hidden for p_visibility_timeout seconds from now.
 -- Called by: the ReceiveMessage action; SQL users.
--- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
+-- Locks, in order: advisory lock of the attempt, then those of hold_limits, lock_groups or receive_fifo_messages.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; for an SQL user
 --   (p_commit is null) SQ008 when the attempt id is invalid, and what check_receive raises.
 -- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
@@ -42,6 +42,7 @@ begin
   end if;
   perform pg_advisory_xact_lock(
     hashtext('skipmq.attempt'), (hashtextextended(p_attempt_id, p_queue_id) & 1023)::integer);
+  perform skipmq.hold_limits(p_queue_id, true);
   v_now := skipmq.clock();
   select a.* into v_attempt
   from skipmq.receive_attempt a

@@ -14,7 +14,6 @@ from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
 
 _PAGE = 50
-_MESSAGE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}/-?[0-9]{1,19}")
 
 
@@ -59,19 +58,16 @@ async def release_messages(
         )
     if names and not queue.fifo:
         raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
-    chosen = [_chosen(each) for each in references]
+    chosen = [checks.named_message(each, "MessageReferences") for each in references]
     seconds = parameters.VisibleInSeconds
     if seconds is not None:
         if queue.fifo:
             raise errors.InvalidParameterValueException(
                 "Messages of a FIFO queue cannot be rescheduled."
             )
-        if any(number is None for number, _ in chosen):
-            raise errors.InvalidParameterValueException(
-                "A message to reschedule must be named by the reference of PeekMessages."
-            )
-        reason = f"Must be between 0 and {limits.VISIBILITY_TIMEOUT}."
-        checks.between(seconds, 0, limits.VISIBILITY_TIMEOUT, "VisibleInSeconds", reason)
+        longest = max(limits.VISIBILITY_TIMEOUT, queue.attributes.maximum_delay_seconds)
+        reason = f"Must be between 0 and {longest}."
+        checks.between(seconds, 0, longest, "VisibleInSeconds", reason)
         outcomes = await groups.reschedule(node.database, queue, chosen, seconds, call.deadline)
         changed = outcomes.count("rescheduled")
         if changed and not seconds:
@@ -97,10 +93,3 @@ async def release_messages(
             each | {"Outcome": outcome} for each, (outcome, _) in zip(what, released, strict=True)
         ],
     }
-
-
-def _chosen(text: str) -> tuple[int | None, str]:
-    """Return the number, if known, and the message ID that a reference or a message ID is."""
-    if _MESSAGE_ID.fullmatch(text):
-        return None, text
-    return checks.message_reference(text, "MessageReferences")

@@ -126,10 +126,10 @@ async def move_messages(
 async def delete_picked_messages(
     node: Node, call: Call[extensions.DeletePickedMessages], queue: Queue
 ) -> dict[str, Any]:
-    """Delete messages that are not in flight, without a receive."""
-    outcomes = await inspection.delete(
-        node.database, queue, picked(call.parameters.MessageReferences), call.deadline
-    )
+    """Delete messages that are not in flight, without a receive; delayed ones also by their ID."""
+    references = _bounded(call.parameters.MessageReferences)
+    chosen = [checks.named_message(each, "MessageReferences") for each in references]
+    outcomes = await inspection.delete(node.database, queue, chosen, call.deadline)
     return _results(call, outcomes)
 
 
@@ -147,11 +147,15 @@ async def _target(node: Node, call: Call, source: Queue) -> Queue:
 
 def picked(references: Sequence[str]) -> list[Reference]:
     """Return what MessageReferences name."""
+    return [checks.message_reference(each, "MessageReferences") for each in _bounded(references)]
+
+
+def _bounded(references: Sequence[str]) -> Sequence[str]:
     if not 1 <= len(references) <= limits.PICKED:
         raise errors.InvalidParameterValueException(
             f"There must be 1 to {limits.PICKED} message references in the request."
         )
-    return [checks.message_reference(each, "MessageReferences") for each in references]
+    return references
 
 
 def _results(call: Call, outcomes: Sequence[str]) -> dict[str, Any]:

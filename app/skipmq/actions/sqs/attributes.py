@@ -82,7 +82,8 @@ _COUNTED = {
 }
 # Omitted at their defaults; the reuse period is shown with any KMS key.
 _REUSE = "KmsDataKeyReusePeriodSeconds"
-_HIDDEN_BY_DEFAULT = {*_SPECIAL, _REUSE}
+_LIMITS = {name for name, attribute in ATTRIBUTES.items() if attribute.allowed.is_limit}
+_HIDDEN_BY_DEFAULT = {*_SPECIAL, *_LIMITS, _REUSE}
 _FIXED = {"FifoQueue", "QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
 _ALL = {*ATTRIBUTES, *_COUNTED, *_FIXED, *PAUSED}
@@ -148,9 +149,12 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
         attribute = ATTRIBUTES.get(name)
         if attribute is None or (attribute.allowed.fifo and not fifo):
             raise checks.unknown_attribute(name)
+        if attribute.allowed.standard and fifo:
+            raise errors.InvalidAttributeName(f"You can specify {name} only for a standard queue.")
         form = _SPECIAL.get(name, attribute.stored)(value)
         if form is None:
-            raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
+            reason = f" Reason: Must be {attribute.range}." if name in _LIMITS else ""
+            raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.{reason}")
         result[name] = form
     return _with_one_encryption(result)
 

@@ -73,8 +73,8 @@ async def delete(
                 )
             elif outcome == "held":
                 failures[place] = errors.Locked()
-    if queue.fifo:
-        # The next messages of their groups may be visible.
+    if queue.fifo or queue.attributes.limited:
+        # The next messages of their groups may be visible, or there is room for others.
         node.sent(queue, len(good))
     return failures
 
@@ -137,8 +137,10 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
         raise checks.forbidden_character(errors.InvalidMessageContents)
     if attributes:
         checks.message_attributes(attributes)
+        if queue.attributes.priority_mode != "none":
+            checks.priority(attributes)
     if entry.DelaySeconds is not None:
-        checks.delay(entry.DelaySeconds)
+        checks.delay(entry.DelaySeconds, queue.attributes.maximum_delay_seconds)
     if entry.MessageGroupId is not None:
         checks.identifier(entry.MessageGroupId, "MessageGroupId")
     if entry.MessageSystemAttributes:

@@ -124,7 +124,8 @@ def _attributes(record: Mapping[str, Any], *, of_queue: bool) -> str:
     if action == "DeleteQueue" and not of_queue:
         shown.append((record.get("QueueArn") or "").rpartition(":")[2])
     if action in {"DeleteQueue", "PurgeQueue"} and "Messages" in parameters:
-        shown.append(f"{parameters['Messages']:,} messages")
+        number = parameters["Messages"]
+        shown.append(f"{number:,} message{'s' * (number != 1)}")
     return ", ".join(shown)
 
 

@@ -24,7 +24,6 @@ returns table (
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
--- To plan it takes five times as long as to run it where little is wrong.
 set plan_cache_mode = auto
 as $$
 #variable_conflict use_column

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import click
-import psycopg
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -21,6 +20,7 @@ from skipmq.cli.local import LocalNode, open_node
 from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.config.settings import Settings
 from skipmq.database import embedded, schema
+from skipmq.database.retry import DatabaseError
 from skipmq.protocol import errors, limits
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.telemetry.terminal import visible
@@ -130,7 +130,7 @@ def _broker(settings: Settings, *, is_needed: bool) -> Iterator[bool]:
     with ExitStack() as stack:
         try:
             schema.check(stack.enter_context(open_database(settings))[1])
-        except (embedded.EmbeddedError, psycopg.OperationalError):
+        except (embedded.EmbeddedError, DatabaseError):
             if is_needed:
                 raise
             yield False

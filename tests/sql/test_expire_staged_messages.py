@@ -34,6 +34,6 @@ def test_batch_that_was_interrupted_is_counted_and_kept_for_fourteen_days(
     assert number(owner, counted) == 3
     assert number(owner, EXPIRE, 10) == 0
     assert send(owner, 0, 3, limit=1) == 1
-    advance(owner, "13 days")
+    advance(owner, "15 days")
     assert number(owner, EXPIRE, 10) == 3
     assert (number(owner, counted), send(owner, 0, 3)) == (0, 0)

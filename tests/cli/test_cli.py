@@ -335,7 +335,7 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
 
     assert {f["check"] for f in findings} == {
         *("settings", "database", "schema", "roles", "broker", "counts", "replication", "port"),
-        *("pages", "planner", "vacuum", "sequences", "troubles", "certificate"),
+        *("pages", "planner", "vacuum", "sequences", "staged", "troubles", "certificate"),
     }
     assert all(f["ok"] and not f["remedy"] for f in findings)
 

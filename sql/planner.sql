@@ -13,7 +13,7 @@ begin
     change_fifo_visibility,
     oldest_message, count_messages, count_in_flight, bound_in_flight, peek_messages, picked_messages, find_message, message_failures, search_messages, record_failure,
     copy_messages, move_messages,
-    delete_picked_messages, release_messages, queue_groups, return_message, delete_received, dead_letter_message, change_message_visibility,
+    delete_picked_messages, release_messages, reschedule_messages, cancel_message, queue_groups, return_message, delete_received, dead_letter_message, change_message_visibility,
     dead_letter_origins, advance_move_tasks, move_batch, move_fifo_batch, resend, erase_messages, clear_retired, expire_deduplication, expire_messages, fold_counts, mark_noisy
   }'::text[] loop
     execute format(

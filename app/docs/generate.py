@@ -72,9 +72,13 @@ def attributes() -> str:
         values = ", ".join(f"`{choice}`" for choice in allowed.choices)
         if each.type is int:
             values = f"{allowed.minimum:,} to {allowed.maximum:,}"
+        elif allowed.is_limit and not values:
+            values = each.range
         elif each.type is bool:
             values = "`true`, `false`"
         queues = "FIFO queues only" if allowed.fifo else "beyond SQS" if allowed.ours else ""
+        if allowed.is_limit:
+            queues = "beyond SQS, standard queues only" if allowed.standard else "beyond SQS"
         rows.append((f"`{each.name}`", _code(each.default), values, queues))
     return _table(("attribute", "default", "values", ""), rows)
 

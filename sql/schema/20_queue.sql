@@ -8,6 +8,8 @@ create table skipmq.queue (
   fifo boolean not null default false check (fifo = (name like '%.fifo')),
   visibility_timeout integer not null default 30 check (visibility_timeout between 0 and 43200),
   delay_seconds integer not null default 0 check (delay_seconds between 0 and 900),
+  -- The limit of a message's own delay; 31536000 is a year.
+  maximum_delay_seconds integer not null default 900 check (maximum_delay_seconds between 0 and 31536000),
   maximum_message_size integer not null default 1048576
     check (maximum_message_size between 1024 and 1048576),
   message_retention_period integer not null default 345600
@@ -50,6 +52,23 @@ create table skipmq.queue (
   -- JSON Schema of the bodies, which nodes check; with the mode enforce they refuse sends that do not fit.
   body_schema text not null default '' check (octet_length(body_schema) <= 16384),
   body_schema_mode text not null default 'describe' check (body_schema_mode in ('describe', 'enforce')),
+  -- Limits of receives, null where there is none: messages in flight, messages a second, and messages at once.
+  maximum_in_flight integer check (maximum_in_flight between 1 and 120000),
+  maximum_in_flight_per_group integer check (maximum_in_flight_per_group between 1 and 120000),
+  maximum_receive_rate numeric check (maximum_receive_rate between 0.001 and 1000000),
+  maximum_receive_rate_per_group numeric check (maximum_receive_rate_per_group between 0.001 and 1000000),
+  receive_burst integer check (receive_burst between 1 and 1000000),
+  -- Whether messages of a higher priority come first: always, or more often.
+  priority_mode text not null default 'none' check (priority_mode in ('none', 'strict', 'weighted')),
+  -- Whether one of these was ever set, or a group paused: then claim_limited_messages claims, and the messages of a standard
+  -- queue are in lanes.
+  limited boolean not null default false,
+  -- Seconds for which a deduplication id is known: in a FIFO queue at least 300; in a standard queue 0 for no deduplication.
+  deduplication_seconds integer not null default 0 check (deduplication_seconds between 0 and 31536000),
+  -- The delay before a redelivery, in seconds, as JSON: {"base": …, "factor": …, "jitter": …, "maximum": …}; see retry_delay.
+  retry_backoff text not null default '' check (retry_backoff = '' or length(retry_backoff) <= 1024 and retry_backoff::jsonb
+    @? '$ ? (@.base >= 0 && @.base <= @.maximum && @.maximum <= 43200 && @.factor >= 1 && @.factor <= 100
+      && @.jitter >= 0 && @.jitter <= 1)'),
   primary key (account, region, name),
   check (num_nulls(dead_letter_account, dead_letter_name, max_receive_count) in (0, 3)),
   constraint queue_throughput_scope check (fifo_throughput_limit = 'perQueue' or deduplication_scope = 'messageGroup')

@@ -4,7 +4,8 @@ create table skipmq.message (
   id bigint not null,
   visible_at timestamptz not null,
   sent_at timestamptz not null,
-  -- The retention period starts here: at the send, or at the move to a FIFO dead-letter queue.
+  -- The retention period starts here: at the send, at the delivery of a message that was delayed by more than 900 seconds, or at
+  -- the move to a FIFO dead-letter queue.
   enqueued_at timestamptz not null,
   first_received_at timestamptz,
   queue_id bigint not null,
@@ -15,7 +16,8 @@ create table skipmq.message (
   receive_base integer not null default 0,
   -- That count at the move to this queue by a redrive policy, whose limit counts the receives since; null: it was 0.
   arrival_count integer,
-  -- In a standard queue: 0 for messages never received, 1 for those of noisy tenants, 2 for received ones.
+  -- In a standard queue: 0 for messages never received, 1 for those of noisy tenants, 2 for received ones. In the lanes of a
+  -- limited queue: 10 for messages never received and 20 for received ones, plus the priority, 0 to 9.
   shard smallint not null default 0,
   group_no bigint,
   sequence_number bigint,
@@ -29,6 +31,8 @@ create table skipmq.message (
   -- Message attributes as JSON text, {"name": {"DataType": …, "StringValue"|"BinaryValue": …}}.
   attributes text,
   body text not null,
+  -- The last failures that consumers left with it, of add_failure; null: none.
+  failures jsonb,
   -- In the order of arrival, by which oldest_message reads a standard queue.
   constraint message_pkey primary key (queue_id, id)
 ) with (
@@ -45,12 +49,16 @@ create table skipmq.message (
 );
 -- For receive_messages, count_messages, expire_messages and clear_retired on standard queues.
 create index message_visible on skipmq.message (queue_id, shard, visible_at) where group_no is null;
+-- For walk_lanes: the groups of a limited queue. Messages of other queues have no entry.
+create index message_lane on skipmq.message (queue_id, shard, group_id, visible_at) where shard >= 10;
 -- For claim_fifo_messages and other functions for FIFO queues: the messages of a group in order.
 create index message_group_order on skipmq.message (queue_id, group_no, sequence_number)
   where group_no is not null;
 -- For expire_fifo, count_messages and peek_messages: the messages of FIFO queues in the order of arrival.
 -- By time rather than by number, since the planner might use an order by number for the order within a group.
 create index message_enqueued on skipmq.message (queue_id, enqueued_at) where group_no is not null;
+-- For delayed_ids: messages delayed by more than 900 seconds.
+create index message_far on skipmq.message (queue_id, message_id) where group_no is null and enqueued_at > sent_at;
 
 -- Ballast: a plan made on an empty table would be a sequential scan, which a session keeps when the table has filled.
 -- No queue has the id 0.

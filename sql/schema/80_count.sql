@@ -36,6 +36,17 @@ alter table skipmq.queue_delta replica identity full;
 -- For fold_counts, count_messages: new changes, without the dead rows that vacuum cannot remove yet.
 create index queue_delta_at on skipmq.queue_delta (at);
 
+-- The number of messages of each generation that were delayed by more than 900 seconds and become visible within 15 minutes from
+-- due_at on: rows are only added, and fold_delayed replaces those of a time by their sum.
+create table skipmq.delayed_count (
+  queue_id bigint not null,
+  due_at timestamptz not null,
+  change bigint not null
+);
+alter table skipmq.delayed_count replica identity full;
+-- For count_messages and fold_delayed, which read the sums.
+create index delayed_count_due on skipmq.delayed_count (queue_id, due_at) include (change);
+
 -- The events of each queue in each of the last minutes; a minute without events has no row.
 create table skipmq.queue_minute (
   minute timestamptz not null,

@@ -15,7 +15,7 @@ import pytest
 from skipmq.cli.analytics.errors import one_line_errors
 from support import commands, lakes
 from support.analytics import SHORT_LIVED, age, settle
-from support.postgres import Connection, as_node
+from support.postgres import Connection, Databases, as_node
 from support.programs import need
 from support.settled import row
 
@@ -71,8 +71,8 @@ def test_java_that_is_too_old_or_not_where_it_is_said_to_be_is_named(
     old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
     old.chmod(0o755)
 
-    eight = run(database, "stream", "--output", "x", JAVA_HOME=str(tmp_path))
-    nowhere = run(database, "stream", "--output", "x", JAVA_HOME=str(tmp_path / "none"))
+    eight = run(database, "export", "--lake", "x", JAVA_HOME=str(tmp_path))
+    nowhere = run(database, "export", "--lake", "x", JAVA_HOME=str(tmp_path / "none"))
 
     assert (eight.returncode, nowhere.returncode) == (1, 1)
     assert eight.stderr.endswith(f"default-jre-headless; {old} is Java 8\n")
@@ -94,13 +94,17 @@ def test_what_needs_no_spark_is_told_before_it_is_started(tmp_path: Path) -> Non
 
 
 def test_wrong_url_of_the_readers_is_named_before_spark_is_started(
-    database: str, tmp_path: Path
+    database: str, second_server: Databases, tmp_path: Path
 ) -> None:
     need("java")
     away = "postgresql://nobody@127.0.0.1:1/nothing"
     other = psycopg.conninfo.make_conninfo(database, dbname="postgres")
 
-    for url, told in ((away, "Check SKIPMQ_ANALYTICS_URL"), (other, "is not a database of")):
+    for url, told in (
+        (away, "Check SKIPMQ_ANALYTICS_URL"),
+        (other, "is not a database of"),
+        (second_server.migrated(), "is of another database than that of the nodes"),
+    ):
         found = run(database, "report", "--output", str(tmp_path), SKIPMQ_ANALYTICS_URL=url)
         assert (found.returncode, told in found.stderr) == (1, True)
         assert len(found.stderr.splitlines()) == 1

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from skipmq.analytics.postgres import counters
+from skipmq.analytics.lake.export import export
+from skipmq.analytics.postgres import counters, history
 from skipmq.analytics.spark import medallion
 from skipmq.database import session
 from skipmq.database.partitions import QUEUE_BITS
@@ -19,13 +20,15 @@ from support.sql import Queue, number
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from skipmq.analytics.jdbc import Source
+
 
 def settled(database: str) -> dict[tuple[str, str], int]:
     """Return what is counted, by queue and outcome, where that is not nothing."""
     with session.connect(as_reader(database), "test") as reader:
         return {
             (row["queue"], row["outcome"]): row["counted"]
-            for row in counters.settled(reader)
+            for row in counters.settled(reader, history.server(reader).horizon)
             if row["counted"]
         }
 
@@ -48,7 +51,7 @@ def test_messages_that_a_reader_cannot_see_yet_are_unread(database: str, owner: 
         settle(owner, 10)
 
         with session.connect(as_reader(database), "test") as reader:
-            rows = counters.settled(reader)
+            rows = counters.settled(reader, history.server(reader).horizon)
 
     (deleted,) = (row for row in rows if row["outcome"] == "deleted")
     below = "select count(*) from skipmq_views.history where xid < %s"
@@ -62,7 +65,7 @@ def test_queue_without_history_is_left_out(database: str, owner: Connection) -> 
     Queue(owner, "mails")
 
     with session.connect(as_reader(database), "test") as reader:
-        rows = counters.settled(reader)
+        rows = counters.settled(reader, history.server(reader).horizon)
 
     assert [(row["queue"], row["counted"]) for row in rows] == [("mails", 0), ("mails", 0)]
 
@@ -70,19 +73,25 @@ def test_queue_without_history_is_left_out(database: str, owner: Connection) -> 
 def test_pipeline_has_the_counters_of_each_partition(
     spark: "SparkSession",
     two: Partitions,
+    routed: "Source",
     owners: list[Connection],
+    place: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settle(owners[0], 20, "tea")
     settle(owners[1], 30, "mails")
+    export(spark, routed, place)
+    settle(owners[0], 10, "tea")
     monkeypatch.setenv("SKIPMQ_DATABASE_URL", as_reader(two.router))
+    monkeypatch.setenv("SKIPMQ_ARCHIVE", place)
 
     rows = medallion.counted(spark).where("counted > 0").orderBy("queue_id").collect()
 
     assert [(row.queue_id >> QUEUE_BITS, row.queue, row.counted) for row in rows] == [
-        (0, "tea", 20),
+        (0, "tea", 30),
         (1, "mails", 30),
     ]
     below = "select count(*) from skipmq_views.history where xid < %s"
+    assert [row.unread for row in rows] == [10, 0]
     for owner, row in zip(owners, rows, strict=True):
         assert number(owner, below, row.horizon) == row.counted - row.unread

@@ -27,7 +27,7 @@ from support.analytics import (
     rows_of,
     settle,
 )
-from support.drivers import PATIENCE, kill_when, launch
+from support.drivers import PATIENCE, kill_when, launch, stream
 from support.partitions import Partitions
 from support.postgres import Connection
 
@@ -172,13 +172,12 @@ def test_stream_killed_while_four_write_misses_and_doubles_nothing(
     spark: SparkSession, database: str, owner: Connection, tmp_path: Path
 ) -> None:
     place, log = tmp_path / "out", tmp_path / "log"
-    options = ("stream", "--output", str(place), "--rows", "300")
     with Writers(database):
         for batch in (0, 1):
-            process = launch(database, log, *options, "--every", "0.1")
+            process = stream(database, log, place, "100 milliseconds")
             kill_when(process, (place / "_checkpoint" / "offsets" / str(batch)).exists, log)
 
-    last = launch(database, log, *options, "--once")
+    last = stream(database, log, place, "once")
     assert last.wait(PATIENCE) == 0, log.read_text()
 
     found = spark.read.schema(HISTORY).parquet(str(place)).select(*FACTS.split(", "))
@@ -243,13 +242,12 @@ def test_stream_of_partitions_killed_while_both_write_misses_and_doubles_nothing
     spark: SparkSession, two: Partitions, owners: list[Connection], tmp_path: Path
 ) -> None:
     place, log = tmp_path / "out", tmp_path / "log"
-    options = ("stream", "--output", str(place), "--rows", "300")
     with Writers(two.urls[0], 2), Writers(two.urls[1], 2):
         for batch in (0, 1):
-            process = launch(two.router, log, *options, "--every", "0.1")
+            process = stream(two.router, log, place, "100 milliseconds")
             kill_when(process, (place / "_checkpoint" / "offsets" / str(batch)).exists, log)
 
-    last = launch(two.router, log, *options, "--once")
+    last = stream(two.router, log, place, "once")
     assert last.wait(PATIENCE) == 0, log.read_text()
 
     found = spark.read.schema(HISTORY).parquet(str(place)).select(*FACTS.split(", "))

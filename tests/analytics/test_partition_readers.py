@@ -220,14 +220,15 @@ def test_replay_sends_messages_of_all_partitions_to_a_queue_of_one(
         settle(owner, 10, name, HistoryMode="full")
     again = Queue(owners[1], "again")
 
-    writer, to = replay.target(owners, QueueName("000000000000", "us-east-1", "again"))
+    to = QueueName("000000000000", "us-east-1", "again")
+    writer = replay.target(owners, to)
     found = replay.selected(frames.history(spark, routed, bodies=True), "body like 'body _'")
     for _ in range(2):
         staged = replay.stage(writer, "again", to, found.collect())
         sent = sum(replay.send(writer, "again", to, staged))
 
     assert writer is owners[1]
-    assert (staged.sent, sent) == (20, 0)
+    assert (staged.rows, sent) == (20, 0)
     assert sum(len(again.receive()) for _ in range(2)) == 20
 
 

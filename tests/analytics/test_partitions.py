@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("pyspark")
 
 from skipmq.analytics import delta, frames, partitions, queue_settings
-from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.lake import stored_rows, verify
 from skipmq.analytics.lake.export import export
@@ -267,20 +266,17 @@ def test_partition_that_is_unavailable_does_not_hold_up_the_others(
 
 @pytest.mark.slow
 def test_commands_name_the_partition_that_is_unavailable(
-    spark: "SparkSession", stopped: tuple[Partitions, Path], place: str, tmp_path: Path
+    stopped: tuple[Partitions, Path], place: str
 ) -> None:
     made, _ = stopped
-    router, out = as_node(made.router), str(tmp_path / "out")
+    router = as_node(made.router)
     with connect(made.urls[0]) as first:
         settle(first, 20, "tea")
 
     exported = typed("export", "--lake", place, database_url=router)
-    streamed = typed("stream", "--output", out, "--once", database_url=router)
 
-    assert (exported.returncode, streamed.returncode) == (1, 1)
+    assert exported.returncode == 1
     assert "20 rows in 1 window, up to transaction" in " ".join(exported.stdout.split())
-    for done, verb in ((exported, "exported"), (streamed, "written")):
-        last = done.stderr.splitlines()[-1]
-        assert last.startswith("Error: partition 1 is unavailable: connection")
-        assert last.endswith(f"The others are {verb}; run this again when it is available")
-    assert spark.read.schema(HISTORY).parquet(out).count() == 20
+    last = exported.stderr.splitlines()[-1]
+    assert last.startswith("Error: partition 1 is unavailable: connection")
+    assert last.endswith("The others are exported; run this again when it is available")

@@ -1,12 +1,11 @@
-"""The declarative pipeline: its tables, what they are compared with, kills, late rows, erasures."""
+"""The declarative pipeline on the lake: its tables, what they are compared with, kills."""
 
 import runpy
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,17 +14,16 @@ pytest.importorskip("pyspark")
 import pyspark
 
 import skipmq
-from skipmq.analytics import reports
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.lake import export
-from skipmq.analytics.spark.pipeline_erasure import Tables
-from skipmq.analytics.spark.pipeline_run import exclusive, table
+from skipmq.analytics.spark.pipeline_run import aside, table
+from skipmq.analytics.spark.spark_errors import first_reason
 from skipmq.database import embedded
 from support import pages, standby
-from support.analytics import FACTS, Writers, rows_of, settle
+from support.analytics import Writers, settle
 from support.clock import connect
 from support.drivers import PATIENCE, kill_when, launch
-from support.http import environment, eventually
+from support.http import environment
 from support.postgres import Connection, Databases, as_reader
 from support.programs import need
 from support.sql import Queue, redrive_policy
@@ -38,45 +36,32 @@ if TYPE_CHECKING:
 PROJECT = Path(skipmq.__file__).parent / "analytics" / "pipeline"
 
 
-def pipeline(database: str, output: Path, *words: str, code: int = 0) -> str:
-    """Run the pipeline; return what it printed."""
+def run(database: str, output: Path, *words: str, code: int = 0) -> str:
+    """Run a command; return what it printed."""
     need("java")
-    log = output.with_name("log")
-    with launch(database, log, "pipeline", "--output", str(output), *words) as run:
-        assert run.wait(PATIENCE) == code, log.read_text()
-    return log.read_text()
+    log = output.with_name(f"log-{words[0]}")
+    log.unlink(missing_ok=True)
+    with launch(database, log, *words, owner=words[0] == "forget") as command:
+        assert command.wait(PATIENCE) == code, log.read_text()
+    return " ".join(log.read_text().split())
+
+
+def pipeline(database: str, output: Path, *, exports: bool = True, code: int = 0) -> str:
+    """Export to the lake next to the tables, and run the pipeline on it."""
+    lake = str(output.with_name("lake"))
+    if exports:
+        run(database, output, "export", "--lake", lake)
+    return run(database, output, "pipeline", "--lake", lake, "--output", str(output), code=code)
 
 
 def read(spark: "SparkSession", output: Path, name: str) -> "DataFrame":
     return spark.read.parquet(str(table(output, name)))
 
 
-def facts(rows: "DataFrame") -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in rows.select(*FACTS.split(", ")).orderBy("id", "xid").collect()]
-
-
-def lives(spark: "SparkSession", output: Path) -> list[int]:
-    return sorted(row.id for row in read(spark, output, "silver").select("id").collect())
-
-
-def appended(spark: "SparkSession", database: str, output: Path) -> None:
-    """Append to bronze and silver what the pipeline appends to them."""
-    bronze = table(output, "bronze")
-    settled = spark.readStream.format("skipmq").option("url", as_reader(database)).load()
-    append(settled, bronze, output)
-    moves = reports.query("moves", {"history": spark.read.parquet(str(bronze))}, None)
-    stream = spark.readStream.schema(settled.schema).parquet(str(bronze))
-    append(reports.lives(stream, moves), table(output, "silver"), output)
-
-
-def append(frame: "DataFrame", folder: Path, output: Path) -> None:
-    query = (
-        frame.writeStream.format("parquet")
-        .option("checkpointLocation", str(output / "checkpoints" / folder.name))
-        .trigger(availableNow=True)
-        .start(str(folder))
-    )
-    assert query.awaitTermination(PATIENCE)
+def deleted(spark: "SparkSession", output: Path) -> dict[str, int]:
+    """Return how many messages of each queue gold has deleted."""
+    found = read(spark, output, "hourly_traffic").groupBy("queue").sum("deleted").collect()
+    return {name: number for name, number in found if number}
 
 
 def dead_letter(owner: Connection) -> Queue:
@@ -89,108 +74,91 @@ def dead_letter(owner: Connection) -> Queue:
     return dead
 
 
-def test_silver_has_the_life_of_each_message_in_each_queue(
+def test_tables_are_replaced_when_a_run_succeeds_and_stay_when_it_fails(tmp_path: Path) -> None:
+    output = tmp_path / "tables"
+
+    def write(text: str, *, fails: bool = False) -> None:
+        with aside(output) as folder:
+            (folder / "tables").mkdir()
+            (folder / "tables" / "gold").write_text(text)
+            if fails:
+                raise AnalyticsError
+
+    write("one")
+    one = table(output, "gold").resolve()
+    write("two")
+
+    assert one.read_text() == "one"
+    with pytest.raises(AnalyticsError):
+        write("three", fails=True)
+    assert table(output, "gold").read_text() == "two"
+    with aside(output), pytest.raises(AnalyticsError, match="another run of the pipeline"):
+        write("four")
+
+
+def test_reason_of_a_failed_run_is_its_first_error() -> None:
+    said = """Flow 'spark_catalog.default.hourly_latency' has FAILED.
+Error: [DIVIDE_BY_ZERO] Division by zero.
+Traceback (most recent call last):
+pyspark.errors.exceptions.connect.SparkException: Stream is closed
+   Thread State: RUNNABLE
+"""
+
+    assert first_reason(said) == "Spark failed: [DIVIDE_BY_ZERO] Division by zero."
+
+
+@pytest.mark.slow
+def test_gold_has_late_rows_in_their_hour_and_stays_when_a_run_fails(
     spark: "SparkSession", database: str, owner: Connection, tmp_path: Path
 ) -> None:
-    settle(owner, 20)
-    dead = dead_letter(owner)
-    appended(spark, database, tmp_path)
+    output = tmp_path / "tables"
+    orders = settle(owner, 20)
+    dead, late = dead_letter(owner), Queue(owner, "late")
+    pipeline(database, output)
+    late.send("late")
+    with owner.transaction():
+        late.delete(*late.receive())
+        owner.execute(
+            "update skipmq.history set sent_at = sent_at - interval '3 h',"
+            " first_received_at = first_received_at - interval '3 h',"
+            " settled_at = greatest("
+            "settled_at - interval '2 h', date_trunc('day', settled_at, 'UTC'))"
+            " where queue_id = %s",
+            (late.id,),
+        )
     dead.delete(*dead.receive())
-    appended(spark, database, tmp_path)
 
-    silver = read(spark, tmp_path, "silver")
+    before = pipeline(database, output, exports=False)
+    assert deleted(spark, output) == {"orders": 20}
+    said = pipeline(database, output)
 
-    (moved,) = read(spark, tmp_path, "bronze").where("outcome = 'dead-lettered'").collect()
-    (last,) = silver.where("queue = 'dead'").collect()
-    assert (last.message_id, last.arrived_at, last.dead_letter) == (
-        moved.message_id, moved.settled_at, True,
-    )  # fmt: skip
-    assert silver.count() == 22
-    assert silver.where("not dead_letter and arrived_at = sent_at").count() == 21
+    assert "as the database has counted" in before
+    assert "Flow spark_catalog.default.hourly_traffic has COMPLETED" in said
+    traffic = read(spark, output, "hourly_traffic").groupBy("queue").sum("arrived", "deleted")
+    whole = [("dead", 1, 1), ("late", 1, 1), ("orders", 20, 20), ("source", 1, 0)]
+    assert sorted(map(tuple, traffic.collect())) == whole
+    assert {row.kept for row in read(spark, output, "counts").collect()} == {True}
+    assert table(output, "slow_hours").exists()
 
+    owner.execute(
+        "insert into skipmq.queue_delta (at, queue_id, change, event)"
+        " values (clock_timestamp(), %s, -1, 'deleted')",
+        (orders.id,),
+    )
+    violated = pipeline(database, output, code=1)
+    (file,) = tmp_path.glob("lake/history/export-*/*/queue=late/*.parquet")
+    file.unlink()
+    failed = pipeline(database, output, exports=False, code=1)
 
-def test_erased_messages_are_in_no_file_and_streams_go_on(
-    spark: "SparkSession", database: str, owner: Connection, tmp_path: Path
-) -> None:
-    settle(owner, 30, HistoryMode="full")
-    appended(spark, database, tmp_path)
-    left = max(table(tmp_path, "bronze").glob("*.parquet"), key=lambda file: file.stat().st_size)
-    left.with_name("part-of-a-killed-batch.parquet").write_bytes(left.read_bytes())
-    tables = Tables(spark, tmp_path)
-
-    found = tables.count("body like 'body 1%'")
-    erased = tables.erase("body like 'body 1%'")
-    settle(owner, 10, HistoryMode="full")
-    appended(spark, database, tmp_path)
-
-    assert [(queue, number) for queue, _, number in found] == [("orders", 11)]
-    assert erased == 11
-    assert tables.count("body like 'body 1%'") == [("orders", found[0][1], 1)]
-    files = [str(file) for file in table(tmp_path, "bronze").glob("*.parquet")]
-    assert spark.read.parquet(*files).where("body like 'body 1%'").count() == 1
-    kept = [(row.id, row.queue_id) for row in read(spark, tmp_path, "bronze").collect()]
-    found_lives = [(row.id, row.queue_id) for row in read(spark, tmp_path, "silver").collect()]
-    assert len(kept) == 29
-    assert sorted(found_lives) == sorted(kept)
-
-
-def test_erasure_that_was_interrupted_is_completed(
-    spark: "SparkSession", database: str, owner: Connection, tmp_path: Path
-) -> None:
-    settle(owner, 20, HistoryMode="full")
-    appended(spark, database, tmp_path)
-    logs = sorted((table(tmp_path, "bronze") / "_spark_metadata").glob("[0-9]*"))
-    before = [log.read_text() for log in logs]
-    tables = Tables(spark, tmp_path)
-    tables.erase("body = 'body 7'")
-    for log, text in zip(logs, before, strict=True):
-        log.write_text(text)
-
-    assert tables.erase("body = 'body 8'") == 1
-
-    assert read(spark, tmp_path, "bronze").count() == 18
-
-
-def test_tables_are_locked_while_the_pipeline_runs(spark: "SparkSession", tmp_path: Path) -> None:
-    tables = Tables(spark, tmp_path)
-
-    with exclusive(tmp_path), pytest.raises(AnalyticsError, match="another run of the pipeline"):
-        tables.erase("true")
-
-    assert tables.erase("true") == 0
+    assert "orders has 20 deleted messages in bronze, and the database counted 21" in violated
+    assert f"{file.name} of the lake is missing: check the lake with" in failed
+    assert "the tables of the last run are as they were" in failed
+    assert sorted(map(tuple, traffic.collect())) == whole
+    assert not any(tmp_path.rglob("derby.log"))
 
 
 @pytest.mark.slow
-def test_tables_have_each_row_once_after_a_standby_is_promoted(
-    spark: "SparkSession", public_folder: Path, tmp_path: Path
-) -> None:
-    place, output = public_folder / tmp_path.name, tmp_path / "tables"
-    with ExitStack() as stack:
-        with embedded.start(place / "first") as server:
-            url = Databases(server).migrated()
-            standby.copy(server.url, place / "second")
-            second = Databases(stack.enter_context(embedded.start(place / "second")))
-            with connect(url) as primary:
-                settle(primary, 20)
-                pipeline(url, output)
-                settle(primary, 10)
-                url = second.url(primary.info.dbname)
-                promoted = stack.enter_context(connect(url))
-                eventually(lambda: rows_of(promoted) == rows_of(primary))
-        promoted.execute("select pg_promote()")
-        settle(promoted, 10)
-
-        said = pipeline(url, output)
-
-        expected = rows_of(promoted)
-        assert "as the database has counted" in said
-        assert facts(read(spark, output, "bronze")) == expected
-        assert lives(spark, output) == [row[0] for row in expected]
-        assert len(expected) == 40
-
-
-@pytest.mark.slow
-def test_tables_with_rows_that_a_failover_undid_are_named_and_made_again(
+def test_rows_that_a_failover_undid_leave_the_tables_by_an_export(
     spark: "SparkSession", public_folder: Path, tmp_path: Path
 ) -> None:
     place, output = public_folder / tmp_path.name, tmp_path / "tables"
@@ -208,124 +176,79 @@ def test_tables_with_rows_that_a_failover_undid_are_named_and_made_again(
         url = Databases(server).url(name)
         with connect(url) as promoted:
             promoted.execute("select pg_promote()")
-            settle(promoted, 10)
+            settle(promoted, 3)
 
-            said = pipeline(url, output, code=1)
-            pipeline(url, output, "--refresh")
+            said = pipeline(url, output, exports=False, code=1)
+            kept = deleted(spark, output)
+            pipeline(url, output)
 
-            expected = rows_of(promoted)
     assert "orders has" in said
-    assert "make them again with --refresh" in " ".join(said.split())
-    assert facts(read(spark, output, "bronze")) == expected
-    assert lives(spark, output) == [row[0] for row in expected]
-    assert len(expected) == 30
+    assert "run `skipmq analytics export`" in said
+    assert kept == {"orders": 30}
+    assert deleted(spark, output) == {"orders": 23}
 
 
 @pytest.mark.slow
-def test_pipeline_has_late_rows_and_lives_once_when_it_is_run_again(
+def test_pipeline_killed_while_four_write_leaves_tables_that_are_whole(
     spark: "SparkSession", database: str, owner: Connection, tmp_path: Path
 ) -> None:
-    output = tmp_path / "tables"
-    settle(owner, 20)
-    dead, late = dead_letter(owner), Queue(owner, "late")
-    pipeline(database, output)
-    first = facts(read(spark, output, "bronze"))
-    late.send("late")
-    with owner.transaction():
-        late.delete(*late.receive())
-        owner.execute(
-            "update skipmq.history set sent_at = sent_at - interval '3 h',"
-            " first_received_at = first_received_at - interval '3 h',"
-            " settled_at = greatest("
-            "settled_at - interval '2 h', date_trunc('day', settled_at, 'UTC'))"
-            " where queue_id = %s",
-            (late.id,),
-        )
-    dead.delete(*dead.receive())
-    pipeline(database, output)
-
-    said = pipeline(database, output)
-
-    assert "as the database has counted" in said
-    assert len(first) == 21
-    assert facts(read(spark, output, "bronze")) == rows_of(owner)
-    silver = read(spark, output, "silver")
-    assert (silver.count(), silver.where("dead_letter").count()) == (23, 1)
-    traffic = read(spark, output, "hourly_traffic").groupBy("queue").sum("arrived", "deleted")
-    assert sorted(map(tuple, traffic.collect())) == [
-        ("dead", 1, 1), ("late", 1, 1), ("orders", 20, 20), ("source", 1, 0),
-    ]  # fmt: skip
-    counts = read(spark, output, "counts")
-    assert {row.kept for row in counts.collect()} == {True}
-    assert table(output, "slow_hours").exists()
-
-
-@pytest.mark.slow
-def test_pipeline_killed_while_four_write_misses_and_doubles_nothing(
-    spark: "SparkSession", database: str, owner: Connection, tmp_path: Path
-) -> None:
-    output, log = tmp_path / "tables", tmp_path / "log"
+    output, lake, log = tmp_path / "tables", tmp_path / "lake", tmp_path / "log"
     with Writers(database):
-        for name in ("bronze", "silver"):
-            process = launch(database, log, "pipeline", "--output", str(output))
-            kill_when(process, lambda n=name: any(table(output, n).glob("*.parquet")), log)
+        pipeline(database, output)
+        before = deleted(spark, output)
+        words = ("pipeline", "--lake", str(lake), "--output", str(output))
+        for name in ("hourly_latency", "hourly_traffic"):
+            process = launch(database, log, *words)
+            made = f"run-*/tables/{name}/_SUCCESS"
+            done = len([*output.glob(made)])
+            kill_when(process, lambda m=made, d=done: len([*output.glob(m)]) > d, log)
+        assert deleted(spark, output) == before
 
     pipeline(database, output)
 
-    assert facts(read(spark, output, "bronze")) == rows_of(owner)
-    assert lives(spark, output) == [row[0] for row in rows_of(owner)]
+    rows = owner.execute(
+        "select queue, count(*) from skipmq_views.history where outcome = 'deleted' group by 1"
+    ).fetchall()
+    assert deleted(spark, output) == dict(rows)
+    assert len([*output.glob("run-*")]) == 2
 
 
 @pytest.mark.slow
-def test_forgotten_message_leaves_all_tables(
+def test_forgotten_message_is_in_no_table_and_loosens_the_expectation_of_its_queue_alone(
     spark: "SparkSession", database: str, owner: Connection, tmp_path: Path
 ) -> None:
-    output, log = tmp_path / "tables", tmp_path / "log"
+    output, lake = tmp_path / "tables", str(tmp_path / "lake")
     settle(owner, 20, HistoryMode="full")
+    settle(owner, 10, "mails")
     pipeline(database, output)
-    words = ("forget", "--where", "body = 'body 7'", "--tables", str(output), "--yes")
-    with launch(database, log, *words, owner=True) as forget:
-        assert forget.wait(PATIENCE) == 0, log.read_text()
+    run(database, output, "forget", "--where", "body = 'body 7'", "--lake", lake, "--yes")
 
     pipeline(database, output)
 
-    assert "1 from tables" in log.read_text()
-    assert read(spark, output, "bronze").count() == 19
-    assert read(spark, output, "silver").count() == 19
-    (hour,) = read(spark, output, "hourly_latency").groupBy().sum("settled").collect()
-    assert hour[0] == 19
-    files = [str(file) for file in output.rglob("*.parquet") if file.parent.name == "bronze"]
-    assert spark.read.parquet(*files).where("body = 'body 7'").count() == 0
-
-
-@pytest.mark.slow
-def test_violated_expectation_is_named_and_the_exit_code_is_one(
-    database: str, owner: Connection, tmp_path: Path
-) -> None:
-    output = tmp_path / "tables"
-    orders = settle(owner, 20)
-    owner.execute(
-        "insert into skipmq.queue_delta (at, queue_id, change, event)"
-        " values (clock_timestamp(), %s, -1, 'deleted')",
-        (orders.id,),
-    )
-
-    said = pipeline(database, output, code=1)
-
-    assert "orders has 20 deleted messages in bronze, and the database counted 21" in said
+    assert deleted(spark, output) == {"orders": 19, "mails": 10}
+    erased = {row.queue: row.erased for row in read(spark, output, "counts").collect()}
+    assert erased == {"orders": 1, "mails": 0}
+    files = [str(file) for file in tmp_path.rglob("*.parquet") if "history" in str(file)]
+    assert not [file for file in files if b"body 7" in Path(file).read_bytes()]
 
 
 @pytest.mark.slow
 def test_project_is_valid_for_spark_pipelines(
-    database: str, owner: Connection, tmp_path: Path
+    spark: "SparkSession",
+    source: "Source",
+    database: str,
+    owner: Connection,
+    place: str,
+    tmp_path: Path,
 ) -> None:
     need("java")
     settle(owner, 10)
+    export.export(spark, source, place)
     project = shutil.copytree(PROJECT, tmp_path / "project")
     spec = project / "spark-pipeline.yml"
     spec.write_text(spec.read_text().replace("/var/lib/skipmq/pipeline", str(tmp_path / "storage")))
     home = Path(pyspark.__file__).parent
-    variables = environment({"database_url": as_reader(database)}) | {
+    variables = environment({"database_url": as_reader(database), "archive": place}) | {
         "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
     }  # fmt: skip
     for name in ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):

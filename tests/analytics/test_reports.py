@@ -259,44 +259,53 @@ def test_backlog_gives_numbers_and_ages_at_the_end_of_each_step(spark: "SparkSes
     period = Period(NOON, at_noon(4))
     history = frame(
         spark,
-        row(1, sent=-100, settled=-50),
-        row(2, sent=-10, settled=1.5),
-        row(3, sent=0.25, settled=2.5),
-        row(4, sent=1.25, settled=100),
-        row(5, sent=50, settled=60),
+        row(1, sent=-100, received=-60, settled=-50),
+        row(2, sent=-10, received=1.5, settled=1.75),
+        row(3, sent=0.25, received=2.5, settled=3.5),
+        row(4, sent=1.25, received=None, settled=100, outcome="expired"),
+        row(5, sent=50, received=55, settled=60),
         row(6, sent=3.5, received=None, settled=None),
+        row(7, sent=-100, received=-99, settled=None),
+        row(8, sent=-100, received=2.25, settled=5),
     )
 
     found = backlog(history, period).collect()
 
     assert period.step == timedelta(seconds=1)
-    assert pick(found, "came", "went", "waiting", "oldest_age_seconds") == [
-        (1, 0, 2, 11.0),
-        (1, 1, 2, 1.75),
-        (0, 1, 1, 1.75),
-        (1, 0, 2, 2.75),
+    assert pick(found, "came", "went", "waiting", "unsettled", "oldest_age_seconds") == [
+        (1, 0, 3, 4, 101.0),
+        (1, 1, 3, 4, 102.0),
+        (0, 2, 1, 4, 1.75),
+        (1, 0, 2, 4, 2.75),
+    ]
+    assert pick(found, "late", "longest_wait_seconds", "late_since") == [
+        (0, 0.0, at_noon(-100).replace(tzinfo=None)),
+        (0, 11.5, at_noon(-100).replace(tzinfo=None)),
+        (1, 102.25, at_noon(-100).replace(tzinfo=None)),
+        (0, 0.0, None),
     ]
     assert pick(found, "at", "seconds")[3] == (at_noon(4).replace(tzinfo=None), 1.0)
 
 
-def test_a_letter_is_in_one_queue_at_a_time(spark: "SparkSession") -> None:
+def test_a_letter_is_in_one_queue_at_a_time_and_waits_in_none(spark: "SparkSession") -> None:
+    letter = {"sent": 0, "received": 0.25}
     history = frame(
         spark,
-        row(1, sent=0, settled=1.5, outcome="dead-lettered", receive_count=3),
-        row(1, queue="dead", sent=0, settled=3.5),
+        row(1, settled=1.5, outcome="dead-lettered", receive_count=3, **letter),
+        row(1, queue="dead", settled=3.5, **letter),
     )
 
     found = backlog(history, Period(NOON, at_noon(4))).collect()
 
-    assert pick(found, "queue", "waiting", "oldest_age_seconds") == [
-        ("dead", 0, 0.0),
-        ("dead", 1, 0.5),
-        ("dead", 1, 1.5),
-        ("dead", 0, 0.0),
-        ("orders", 1, 1.0),
-        ("orders", 0, 0.0),
-        ("orders", 0, 0.0),
-        ("orders", 0, 0.0),
+    assert pick(found, "queue", "unsettled", "waiting", "longest_wait_seconds") == [
+        ("dead", 0, 0, 0.0),
+        ("dead", 1, 0, 0.0),
+        ("dead", 1, 0, 0.0),
+        ("dead", 0, 0, 0.0),
+        ("orders", 1, 0, 0.25),
+        ("orders", 0, 0, 0.0),
+        ("orders", 0, 0, 0.0),
+        ("orders", 0, 0, 0.0),
     ]
 
 
@@ -304,11 +313,11 @@ def test_forecast_goes_on_as_in_the_last_ten_minutes(spark: "SparkSession") -> N
     # In the last ten minutes of forty: 1 comes, 3 go.
     history = frame(
         spark,
-        *(row(n, sent=5, settled=2100) for n in range(3)),
-        row(10, sent=1950, settled=None),
-        *(row(20 + n, sent=5, settled=60_000) for n in range(5)),
-        row(30, queue="mails", sent=2100, settled=None),
-        row(31, queue="dead", sent=5, settled=7),
+        *(row(n, sent=5, received=2099, settled=60_000) for n in range(3)),
+        row(10, sent=1950, received=None, settled=None),
+        *(row(20 + n, sent=5, received=59_999, settled=60_000) for n in range(5)),
+        row(30, queue="mails", sent=2100, received=None, settled=None),
+        row(31, queue="dead", sent=5, received=6, settled=7),
     )
 
     found = forecast(backlog(history, Period(NOON, at_noon(2400)))).collect()

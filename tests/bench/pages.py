@@ -19,7 +19,7 @@ from support.visitor import Visitor
 # text and a message that were never sent are looked for as far as a search goes.
 _PAGES = (
     *("overview", "queues", "queues?sort=oldest", "dead-letters", "database", "nodes", "tasks"),
-    *("tasks/running", "keys", "audit"),
+    *("tasks/running", "schedules", "keys", "audit"),
 )
 _OF_QUEUE = (
     *(

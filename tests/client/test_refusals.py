@@ -27,7 +27,7 @@ orders = Queue("orders", str)
         ("nowhere", {}, "role shop may not send to the queue nowhere: the owner of the schema"),
         ("orders.fifo", {}, "'orders.fifo' is a FIFO queue: name the group"),
         ("orders.fifo", {"group": "g", "delay": 5}, "has one delay for all messages"),
-        ("orders", {"deduplication_id": "x"}, "is a standard queue, which does not deduplicate"),
+        ("orders", {"deduplication_id": "x"}, "The queue has no DeduplicationSeconds"),
         ("orders", {"delay": 901}, "DelaySeconds must be >= 0 and <= 900"),
         ("orders", {"delay": -1}, "delay=-1 is too little"),
         ("orders", {"delay": True}, "delay=True is no whole number: write 0 or more"),

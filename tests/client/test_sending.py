@@ -8,6 +8,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -18,8 +19,10 @@ from sqlalchemy import NullPool, orm
 from sqlalchemy.ext import asyncio as sqlalchemy_asyncio
 
 from skipmq import Queue
+from skipmq.client import ClientError
 from support.postgres import Connection
 from support.sql import Queue as Table
+from support.sql import number
 
 BOUGHT = "insert into public.bought values ('tea')"
 orders = Queue("orders", dict)
@@ -238,6 +241,20 @@ def test_group_of_a_standard_queue_is_the_tenant_of_a_fair_queue(
     assert {row["group_id"] for row in Table(owner).receive()} == {"customer-7"}
 
 
+def test_standard_queue_deduplicates_for_as_long_as_it_says(shop: str, owner: Connection) -> None:
+    owner.execute(
+        "select skipmq.set_queue_attributes(skipmq.queue_id('orders'), %s)",
+        ('{"DeduplicationSeconds": "60"}',),
+    )
+    with psycopg.connect(shop) as tx:
+        ids = orders.send_many([{}, {}, {}], using=tx, deduplication_ids=["a", "a", "b"])
+        again = orders.send({}, using=tx, deduplication_id="b")
+
+    assert ids[0] == ids[1]
+    assert again == ids[2]
+    assert owner.execute("select count(*) from skipmq_views.message").fetchone() == (2,)
+
+
 def test_fifo_queue_keeps_the_order_of_what_is_sent(shop: str, owner: Connection) -> None:
     queue = Queue("orders.fifo", int)
 
@@ -276,3 +293,31 @@ def test_queue_of_another_account_and_region_is_found(
     assert queue.arn == "arn:aws:sqs:eu-west-1:000000000001:orders"
     assert Table(owner).counts() == (0, 0, 0)
     assert [body for body, _ in stored(owner)] == ["x"]
+
+
+def test_message_is_delivered_at_a_time(owner: Connection, shop: str) -> None:
+    longest = '{"MaximumDelaySeconds": "86400"}'
+    owner.execute("select skipmq.set_queue_attributes(skipmq.queue_id('orders'), %s)", (longest,))
+    later = number(owner, "select skipmq.clock() + interval '20 hours'")
+
+    with psycopg.connect(shop) as tx:
+        orders.send({"n": 1}, using=tx, deliver_at=later)
+        orders.send({"n": 2}, using=tx, delay=86_000)
+
+    rows = owner.execute("select visible_at from skipmq.message where queue_id > 0 order by id")
+    (first,), (second,) = rows.fetchall()
+    assert timedelta() <= first - later < timedelta(seconds=2)
+    assert second > first
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"deliver_at": datetime(2026, 1, 1)}, "use a datetime with a time zone"),  # noqa: DTZ001
+        ({"deliver_at": datetime(2026, 1, 1, tzinfo=UTC), "delay": 1}, "leave one out"),
+        ({"delay": 31_536_001}, "DelaySeconds must be >= 0 and <= 31536000"),
+    ],
+)
+def test_time_of_delivery_that_cannot_be_is_refused(given: dict[str, Any], error: str) -> None:
+    with pytest.raises(ClientError, match=error):
+        orders.send({"n": 1}, using=None, **given)

@@ -11,7 +11,7 @@ import pytest
 
 from bench import machine, peers
 from skipmq.testing import Server, TestingError
-from support.http import SKIPMQ, NodeProcess, client, environment, eventually
+from support.http import SKIPMQ, NodeProcess, client, environment, eventually, extension
 from support.postgres import Databases, as_node
 from support.programs import not_here
 
@@ -95,11 +95,13 @@ def test_queues_of_a_toml_file_alone(embedded_databases: Databases, tmp_path: Pa
         'RedriveAllowPolicy = { redrivePermission = "denyAll" }\n'
         'BodySchema = { type = "object", properties = { a = { type = "string" } } }\n'
         "[queues.jobs.tags]\nteam = 'shop'\n[queues.dead]\n"
+        "[queues.dead.schedules.count]\nwhen = 'every hour'\nbody = { count = true }\n"
     )
     url = as_node(embedded_databases.migrated())
     with NodeProcess(queues=file, database_url=url, workers=1) as node:
         sqs = client(node.ready().url)
         found = described(sqs, "jobs")
+        scheduled = extension(node.url, "DescribeSchedule", Name="count")["Schedule"]
         schema = sqs.get_queue_attributes(
             QueueUrl=sqs.get_queue_url(QueueName="jobs")["QueueUrl"], AttributeNames=["BodySchema"]
         )["Attributes"]["BodySchema"]
@@ -110,6 +112,7 @@ def test_queues_of_a_toml_file_alone(embedded_databases: Databases, tmp_path: Pa
     arn = "arn:aws:sqs:us-east-1:000000000000:dead"
     assert found["RedrivePolicy"] == {"deadLetterTargetArn": arn, "maxReceiveCount": 1}
     assert found["tags"] == {"team": "shop"}
+    assert (scheduled["QueueName"], scheduled["MessageBody"]) == ("dead", '{"count": true}')
     assert json.loads(schema) == {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
@@ -138,6 +141,7 @@ def test_file_of_queues_is_named_relative_to_the_file_of_settings(
         ("a.toml", "port = 1\n[queues.a]\n", "port: a file of queues has [queues.NAME] alone"),
         ("a.toml", "queues = 3", "write a table for each queue"),
         ("a.toml", "[queues.a]\ntags = 3", "write tags as a table: [queues.a.tags]"),
+        ("a.toml", "[queues.a.schedules.b]\nwhen = 'every hour'", "missing required field `body`"),
         ("a.toml", "[queues", "cannot be read as TOML"),
         ("a.conf", "queues { a { delay = soon } }", "a.conf: queues.a.delay: write 10 seconds"),
         ("a.conf", "aws.accountId = 12", "account='12'"),

@@ -256,6 +256,15 @@ def test_digests_of_a_masked_body_are_masked_too() -> None:
     assert Mask(FIELDS).message(plain) == plain
 
 
+def test_reasons_of_all_failures_are_masked() -> None:
+    failures = [{"Receives": 1, "FailureReason": json.dumps({"password": SECRET})}]
+
+    shown = Mask(FIELDS).message({"Body": "x", "Attributes": {}, "Failures": failures})
+
+    assert SECRET not in str(shown["Failures"])
+    assert shown["Failures"][0]["Receives"] == 1
+
+
 @pytest.fixture(scope="module")
 def masking(embedded_databases: Databases) -> Iterator[NodeProcess]:
     """Give a node whose console masks."""

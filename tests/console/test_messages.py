@@ -259,6 +259,32 @@ def test_message_and_group_in_flight_are_made_visible(
     assert {each["Body"] for each in again} == {"of g1", "of g2"}
 
 
+def test_all_failures_of_a_message_are_shown_in_full(node: NodeProcess) -> None:
+    sqs = client(node.url)
+    url = sqs.create_queue(QueueName="failing-twice")["QueueUrl"]
+    sent = sqs.send_message(QueueUrl=url, MessageBody="x")["MessageId"]
+    for reason in ("Timeout 30 s", "KeyError: sku\n  in line 7"):
+        (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+        extension(
+            node.url,
+            "FailMessage",
+            QueueUrl=url,
+            ReceiptHandle=message["ReceiptHandle"],
+            FailureReason=reason,
+            VisibilityTimeout=0,
+        )
+    visitor = Visitor(node.url)
+    (message,) = extension(node.url, "PeekMessages", QueueUrl=url)["Messages"]
+
+    page = visitor.get(f"queues/failing-twice/messages/{message['MessageReference']}").body
+
+    shown = [page.index('receive 2">KeyError: sku\n  in line 7</pre>')]
+    shown.append(page.index('receive 1">Timeout 30 s</pre>'))
+    assert shown == sorted(shown)
+    timeline = visitor.get(f"queues/failing-twice/timeline?message={sent}").body
+    assert timeline.count('<li class="event event-failed">') == 2
+
+
 def test_delayed_message_is_retried_now_and_its_failure_is_shown_in_full(
     node: NodeProcess,
 ) -> None:

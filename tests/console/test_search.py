@@ -143,7 +143,16 @@ def test_large_queue_is_searched_in_steps_and_a_task_takes_what_was_there(
     assert 'id="continue-search"' in page
     assert field(page, "after").startswith("0.")
     browser.look("desktop", "light")
-    browser.open(f"{node.url}/{SCOPE}/queues/large/search?body=%22red%22%3A+true")
+    # Behind another tab it waits, and can be stopped.
+    with browser.behind():
+        browser.open(f"{node.url}/{SCOPE}/queues/large/search?body=%22red%22%3A+true")
+    so_far = browser.text("#found [role=status]")
+    browser.click("#stop-search")
+    browser.hide(hidden=False)
+    eventually(lambda: browser.shows("#continue-search"))
+    assert browser.text("#found [role=status]") == so_far
+    assert not browser.shows("#stop-search")
+    browser.click("#continue-search button")
     # It continues by itself; each step adds to what is shown.
     browser.wait("3 messages found. Searched 250,002 messages: the whole queue.")
 

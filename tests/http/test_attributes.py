@@ -163,6 +163,16 @@ def test_boolean_attribute_is_taken_in_any_case_and_shown_in_lower(sqs: Any, nam
         ("ReplicationMode", "some"),
         ("BodySchema", "{}"),
         ("BodySchemaMode", "some"),
+        ("DeduplicationSeconds", "31536001"),
+        ("DeduplicationSeconds", "-1"),
+        ("RetryBackoff", "10"),
+        ("RetryBackoff", "{}"),
+        ("RetryBackoff", '{"base": -1}'),
+        ("RetryBackoff", '{"base": 10, "maximum": 5}'),
+        ("RetryBackoff", '{"base": 10, "factor": 0.5}'),
+        ("RetryBackoff", '{"base": 10, "jitter": 2}'),
+        ("RetryBackoff", '{"base": 10, "maximum": 43201}'),
+        ("RetryBackoff", '{"base": 10, "step": 1}'),
     ],
 )
 def test_bad_value_is_refused_on_create_and_on_set(
@@ -209,6 +219,8 @@ def test_attribute_that_cannot_be_set_is_refused(
         ("Paused", "true"),
         ("BodySchema", '{"type": "object", "properties": {"A": {}}}'),
         ("BodySchemaMode", "enforce"),
+        ("DeduplicationSeconds", "86400"),
+        ("RetryBackoff", '{"base":10,"factor":2,"jitter":0.1,"maximum":3600}'),
     ],
 )
 def test_attribute_of_ours_is_shown_only_when_named(

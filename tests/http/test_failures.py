@@ -101,6 +101,43 @@ def test_received_message_is_dead_lettered_with_its_source_and_reason(
         ask("DeadLetterMessage", status=400, **(left | wrong))
 
 
+def test_all_failures_of_a_message_are_kept_until_it_goes(
+    sqs: Any, ask: Ask, handle: tuple[str, str, str], dead: str
+) -> None:
+    queue, message, receipt = handle
+    for reason in ("timeout", "KeyError: 'sku'\n  line 7"):
+        ask(
+            "FailMessage",
+            QueueUrl=queue,
+            ReceiptHandle=receipt,
+            FailureReason=reason,
+            VisibilityTimeout=0,
+        )
+        (again,) = sqs.receive_message(QueueUrl=queue)["Messages"]
+        receipt = again["ReceiptHandle"]
+    ask("DeadLetterMessage", QueueUrl=queue, ReceiptHandle=receipt, FailureReason="gave up")
+
+    (letter,) = ask("PeekMessages", QueueUrl=dead)["Messages"]
+
+    found = [(each["Receives"], each["FailureReason"]) for each in letter["Failures"]]
+    assert found == [(1, "timeout"), (2, "KeyError: 'sku'\n  line 7"), (3, "gave up")]
+    assert {each["ClientAddress"] for each in letter["Failures"]} == {"127.0.0.1"}
+    picked = ask("PeekMessages", QueueUrl=dead, MessageReferences=[letter["MessageReference"]])
+    assert picked["Messages"] == [letter]
+    events = ask("GetMessageTimeline", QueueUrl=dead, MessageId=message)["Events"]
+    failed = [each for each in events if each["Event"] == "failed"]
+    assert [each["At"] for each in failed] == [each["At"] for each in letter["Failures"]]
+    assert [each["Event"] for each in events if each["Event"] != "failed"] == [
+        "sent", "first-received", "dead-lettered", "visible",
+    ]  # fmt: skip
+    ask("MoveMessages", QueueUrl=dead, DestinationQueueUrl=queue,
+        MessageReferences=[letter["MessageReference"]])  # fmt: skip
+    (redriven,) = ask("PeekMessages", QueueUrl=queue)["Messages"]
+    assert redriven["Failures"] == letter["Failures"]
+    now = ask("GetMessageTimeline", QueueUrl=queue, MessageId=redriven["MessageId"])["Events"]
+    assert [each["Event"] for each in now] == ["sent", "visible"]
+
+
 def test_message_of_a_queue_without_dead_letter_queue_stays(
     ask: Ask, handle: tuple[str, str, str]
 ) -> None:

@@ -369,3 +369,29 @@ def test_handle_of_another_queue_is_invalid(sqs: Any, queue: str, name: str) -> 
 
     with pytest.raises(sqs.exceptions.ReceiptHandleIsInvalid):
         sqs.delete_message(QueueUrl=other, ReceiptHandle=message["ReceiptHandle"])
+
+
+def test_standard_queue_with_deduplication_seconds_takes_an_id(sqs: Any, queue: str) -> None:
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"DeduplicationSeconds": "3600"})
+
+    def entry(number: int, **given: str) -> dict[str, str]:
+        return {"Id": str(number), "MessageBody": f"body {number}", **given}
+
+    ids = [
+        each["MessageId"]
+        for each in sqs.send_message_batch(
+            QueueUrl=queue,
+            Entries=[
+                entry(0, MessageDeduplicationId="a"),
+                entry(1, MessageDeduplicationId="a"),
+                entry(2),
+                entry(3),
+            ],
+        )["Successful"]
+    ]
+    again = sqs.send_message(QueueUrl=queue, MessageBody="again", MessageDeduplicationId="a")
+
+    assert len({*ids}) == 3
+    assert again["MessageId"] == ids[0] == ids[1]
+    answer = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)
+    assert sorted(each["Body"] for each in answer["Messages"]) == ["body 0", "body 2", "body 3"]

@@ -20,7 +20,7 @@ from skipmq.database.pool import Pool
 from skipmq.database.statement import INTEGER, Search
 from skipmq.protocol import errors
 from skipmq.protocol.limits import DEFAULT_ACCOUNT
-from support.http import Answer, NodeProcess, client, eventually, raw
+from support.http import Answer, NodeProcess, client, eventually, extension, raw
 from support.postgres import Connection, Databases, as_node
 from support.servers import start
 from support.visitor import Visitor
@@ -237,13 +237,24 @@ def test_state_is_named_by_health_metrics_log_and_errors_of_all_workers(
 def test_pages_that_only_read_are_shown_while_the_database_takes_no_writes(
     node: NodeProcess, embedded_databases: Databases, url: str
 ) -> None:
-    client(node.url).create_queue(QueueName="readable")
+    sqs = client(node.url)
+    queue = sqs.create_queue(QueueName="readable")["QueueUrl"]
+    sqs.send_message(QueueUrl=queue, MessageBody="kept")
     visitor = Visitor(node.url)
+    (message,) = extension(node.url, "PeekMessages", QueueUrl=queue)["Messages"]
 
     with read_only(embedded_databases, url):
         eventually(lambda: is_everywhere(node, "read_only", 503))
         for page in ("queues", "dead-letters", "nodes", "tasks", "audit"):
             assert visitor.get(page).status == 200, page
+        paths = (
+            "overview", "messages", f"messages/{message['MessageReference']}", "tail", "search",
+            f"timeline?message={message['MessageId']}", "consumers", "charts", "send", "settings",
+            "redrive", "delete", "counts",
+        )  # fmt: skip
+        for path in paths:
+            assert visitor.get(f"queues/readable/{path}").status == 200, path
+        assert "kept" in visitor.get("queues/readable/messages").body
         assert "/queues/readable/overview" in visitor.get("queues").body
         home = visitor.get("/console/us-east-1/000000000000/").body
         assert "read only" in home

@@ -4,7 +4,7 @@ import pytest
 from support.postgres import Connection
 from support.sql import number
 
-CHECK = "select skipmq.check_message(%s, 100, %s, %s::bigint, %s::int, %s, %s, %s)::text"
+CHECK = "select skipmq.check_message(%s, 100, 900, %s, %s::bigint, %s::int, %s, %s, %s)::text"
 GOOD = {"fifo": False, "body": "x", "bytes": None, "delay": None, "group": None, "id": None}
 FIFO = GOOD | {"fifo": True, "group": "g", "id": "id"}
 LONG = "x" * 128

@@ -2,7 +2,7 @@ import psycopg
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, number
+from support.sql import Queue, advance, number
 
 
 def test_send_message_is_a_transactional_outbox(owner: Connection, node: Connection) -> None:
@@ -76,3 +76,29 @@ def test_send_message_stores_attributes_and_odd_but_allowed_characters(orders: Q
     (row,) = orders.receive()
     assert row["body"] == body
     assert row["attributes"] == '{"a":{"StringValue":"x","DataType":"String"}}'
+
+
+def test_message_is_delivered_at_a_time_after_the_retention_period(owner: Connection) -> None:
+    queue = Queue(owner, MaximumDelaySeconds=90 * 86_400, MessageRetentionPeriod=60)
+    later = (
+        "select skipmq.send_message('orders', 'x', p_deliver_at => skipmq.clock() + %s::interval)"
+    )
+
+    owner.execute(later, ("60 days",))
+
+    assert queue.counts() == (0, 0, 1)
+    advance(owner, "60 days -5 s")
+    assert queue.bodies() == []
+    advance(owner, "60 days 30 s")
+    assert queue.bodies(timeout=0) == ["x"]
+    advance(owner, "60 days 70 s")
+    assert (queue.bodies(), queue.counts()) == ([], (0, 0, 0))
+
+
+@pytest.mark.parametrize("at", ["91 days", "infinity"])
+def test_time_beyond_the_longest_delay_is_refused(owner: Connection, at: str) -> None:
+    Queue(owner, MaximumDelaySeconds=90 * 86_400)
+    time = "'infinity'" if at == "infinity" else f"skipmq.clock() + interval '{at}'"
+
+    with pytest.raises(psycopg.Error, match="DelaySeconds must be >= 0 and <= 7776000"):
+        owner.execute(f"select skipmq.send_message('orders', 'x', p_deliver_at => {time})")

@@ -27,6 +27,8 @@ LOOKS = (("phone", "light"), ("desktop", "dark"), ("phone", "dark"), ("desktop",
 KEYS = Keys
 _SOUNDNESS = Path(__file__).with_name("soundness.js").read_text()
 
+_HIDE = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+
 
 class Browser:
     """A browser without a screen; it fails whoever asks for its complaints and gets some."""
@@ -198,8 +200,20 @@ class Browser:
             "window.asked = 0;"
             "addEventListener('htmx:beforeRequest', () => { window.asked += 1; });"
         )
+        with self._beginning(f"(() => {{{source}}})()"):
+            yield
+
+    @contextmanager
+    def behind(self) -> Iterator[None]:
+        """Have the pages that are opened in the block believe that another tab is in front."""
+        with self._beginning(_HIDE % "true"):
+            yield
+
+    @contextmanager
+    def _beginning(self, source: str) -> Iterator[None]:
+        """Have the pages that are opened in the block begin with a script."""
         run, named = self.driver.execute_cdp_cmd, "ScriptToEvaluateOnNewDocument"
-        made = run(f"Page.add{named}", {"source": f"(() => {{{source}}})()"})
+        made = run(f"Page.add{named}", {"source": source})
         yield
         run(f"Page.remove{named}", made)
 
@@ -213,10 +227,8 @@ class Browser:
 
     def hide(self, *, hidden: bool) -> None:
         """Have the page believe that another tab is in front of it, or not."""
-        self.run(
-            f"Object.defineProperty(document, 'hidden', {{value: {str(hidden).lower()},"
-            " configurable: true}); document.dispatchEvent(new Event('visibilitychange'));"
-        )
+        script = _HIDE % str(hidden).lower()
+        self.run(f"{script} document.dispatchEvent(new Event('visibilitychange'));")
 
     def cut_off(self, *, offline: bool) -> None:
         """Take the network from the browser, or give it back."""

@@ -14,6 +14,18 @@ from support.analytics import SHORT_LIVED
 from support.postgres import as_reader
 from support.processes import until_gone
 
+# A user's job that writes what is settled to a folder, batch after batch, or all that there is.
+STREAM = """
+import sys
+from pyspark.sql import SparkSession
+
+url, place, trigger = sys.argv[1:]
+spark = SparkSession.builder.getOrCreate()
+settled = spark.readStream.format("skipmq").options(url=url, maxRowsPerTrigger=300).load()
+writer = settled.writeStream.format("parquet").option("checkpointLocation", place + "/_checkpoint")
+when = {"availableNow": True} if trigger == "once" else {"processingTime": trigger}
+writer.trigger(**when).start(place).awaitTermination()
+"""
 # Seconds that a command may take, on a machine with other work.
 PATIENCE = 600
 
@@ -22,10 +34,21 @@ def launch(
     database: str, log: Path, *arguments: str, owner: bool = False
 ) -> subprocess.Popen[bytes]:
     """Start a command of `skipmq analytics`, as the owner or a node, that writes to a log."""
+    return _started(database, log, "-m", "skipmq", "analytics", *arguments, owner=owner)
+
+
+def stream(database: str, log: Path, place: Path, trigger: str) -> subprocess.Popen[bytes]:
+    """Start the job STREAM: its trigger is `once` or a time between batches."""
+    return _started(database, log, "-c", STREAM, as_reader(database), str(place), trigger)
+
+
+def _started(
+    database: str, log: Path, *arguments: str, owner: bool = False
+) -> subprocess.Popen[bytes]:
     others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
     with log.open("ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "skipmq", "analytics", *arguments],
+            [sys.executable, *arguments],
             env=others
             | {
                 "SKIPMQ_DATABASE_URL": (

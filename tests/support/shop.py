@@ -88,6 +88,11 @@ class Shop:
         query = f"select count(*) from skipmq.queue q where name = %s and {condition}"
         return number(self.owner, query, name or self.name) == 1
 
+    def schedules(self, condition: str) -> int:
+        """Count the schedules of the shop that meet a condition of SQL."""
+        query = f"select count(*) from skipmq.schedule where name = %s and {condition}"
+        return number(self.owner, query, self.name)
+
     def tasks(self, condition: str) -> int:
         """Count the move tasks of the queue that meet a condition of SQL."""
         return number(

@@ -1,6 +1,7 @@
 """The vocabulary of the tests that talk SQL only."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
 from datetime import datetime
@@ -41,6 +42,12 @@ class Queue:
         assert row is not None
         self.id = int(row[0])
 
+    def set(self, **attributes: object) -> None:
+        self.connection.execute(
+            "select skipmq.set_queue_attributes(%s, %s::jsonb)",
+            (self.id, psycopg.types.json.Json({k: str(v) for k, v in attributes.items()})),
+        )
+
     def on(self, connection: Connection) -> Self:
         """Return the same queue on another connection."""
         twin = copy(self)
@@ -74,6 +81,10 @@ class Queue:
             "select * from skipmq.receive_messages(%s, %s::int, %s::int)", (self.id, limit, timeout)
         ).fetchall()
 
+    def groups(self, limit: int = 10) -> dict[str | None, int]:
+        """Receive; return how many messages came of each group."""
+        return dict(Counter(row["group_id"] for row in self.receive(limit)))
+
     def bodies(self, limit: int = 10, timeout: int | None = None) -> list[str]:
         return [row["body"] for row in self.receive(limit, timeout)]
 
@@ -104,6 +115,15 @@ class Queue:
         ).fetchone()
         assert row is not None
         return (row[0], row[1], row[2])
+
+
+def send_prioritised(queue: Queue, *priorities: int | None) -> None:
+    """Send a message of each priority, which is its body, by an application's function."""
+    for value in priorities:
+        queue.connection.execute(
+            "select skipmq.send_message(%s, coalesce(%s::text, 'none'), p_priority => %s)",
+            (queue.name, value, value),
+        )
 
 
 def receipts(received: Sequence[dict[str, Any]]) -> tuple[list[Any], ...]:

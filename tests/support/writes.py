@@ -1,33 +1,12 @@
 """Requests that write, each with the SQL function that does it and the fact that shows it done."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 from support.shop import ACCOUNT, Shop
-
-Answer: TypeAlias = Mapping[str, Any]
-Act: TypeAlias = Callable[[], Answer]
-
-
-@dataclass(frozen=True)
-class Write:
-    """A request: what it is, how it is prepared, and whether the database shows it done.
-
-    `done` is called with the answer, or with none of it where the request failed.
-    """
-
-    action: str
-    function: str
-    prepare: Callable[[Shop], Act]
-    done: Callable[[Shop, Answer], bool]
-    fifo: bool = False
-    # Whether the node runs its statement again when the outcome is unknown.
-    repeats: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.action}{'-fifo' if self.fifo else ''}"
+from support.topic_writes import OF_TOPICS
+from support.write import Act, Answer, Write
 
 
 def _send(shop: Shop) -> Act:
@@ -121,6 +100,15 @@ def _pause(shop: Shop) -> Act:
     return lambda: shop.extension("PauseQueue", QueueUrl=shop.queue)
 
 
+def _pause_group(shop: Shop) -> Act:
+    return lambda: shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+
+
+def _resume_group(shop: Shop) -> Act:
+    shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+    return lambda: shop.extension("ResumeMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+
+
 def _set(shop: Shop) -> Act:
     shop.fill()
     attributes = {"DelaySeconds": "7"}
@@ -204,6 +192,22 @@ def _start_task(shop: Shop) -> Act:
     )
 
 
+def _schedule(action: str, **change: Any) -> Callable[[Shop], Act]:
+    def prepare(shop: Shop) -> Act:
+        shop.fill()
+        given = {"QueueUrl": shop.queue, "Name": shop.name, "Expression": "0 0 1 1 *"}
+        if action == "CreateSchedule":
+            return lambda: shop.extension(action, **given, MessageBody="go")
+        shop.extension("CreateSchedule", **given, MessageBody="go")
+        return lambda: shop.extension(action, Name=shop.name, **change)
+
+    return prepare
+
+
+def _scheduled(condition: str, count: int = 1) -> Callable[[Shop, Answer], bool]:
+    return lambda shop, _: shop.schedules(condition) == count
+
+
 def _messages(count: int, condition: str = "true") -> Callable[[Shop, Answer], bool]:
     return lambda shop, _: shop.count(condition) == count
 
@@ -248,6 +252,19 @@ OF_QUEUES = [
     Write("CreateQueue", "skipmq.create_queue(", _create, _queue("true")),
     Write("SetQueueAttributes", "skipmq.set_queue_attributes(", _set, _queue("delay_seconds = 7")),
     Write("PauseQueue", "skipmq.set_queue_attributes(", _pause, _queue("paused")),
+    Write(
+        "PauseMessageGroup",
+        "skipmq.pause_group(",
+        _pause_group,
+        _queue("exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
+    ),
+    Write(
+        "ResumeMessageGroup",
+        "skipmq.resume_group(",
+        _resume_group,
+        _queue("not exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
+        repeats=False,
+    ),
     Write("TagQueue", "skipmq.tag_queue(", _tag, _queue("tags ? 'team'")),
     Write("UntagQueue", "skipmq.untag_queue(", _untag, _queue("not tags ? 'team'")),
     Write(
@@ -322,5 +339,32 @@ OF_QUEUES = [
         lambda shop, _: shop.tasks("true") == 1,
         repeats=False,
     ),
+    Write(
+        "CreateSchedule",
+        "skipmq.create_schedule(",
+        _schedule("CreateSchedule"),
+        _scheduled("expression = '0 0 1 1 *'"),
+    ),
+    Write(
+        "PauseSchedule",
+        "skipmq.change_schedule(",
+        _schedule("PauseSchedule", Paused=True),
+        _scheduled("paused"),
+        repeats=False,
+    ),
+    Write(
+        "RunSchedule",
+        "skipmq.change_schedule(",
+        _schedule("RunSchedule"),
+        _messages(1),
+        repeats=False,
+    ),
+    Write(
+        "DeleteSchedule",
+        "skipmq.change_schedule(",
+        _schedule("DeleteSchedule"),
+        _scheduled("true", 0),
+        repeats=False,
+    ),
 ]
-WRITES = OF_MESSAGES + OF_QUEUES
+WRITES = OF_MESSAGES + OF_QUEUES + OF_TOPICS

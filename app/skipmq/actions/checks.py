@@ -26,7 +26,8 @@ Entry: TypeAlias = (
 _LONGEST_URL, LONGEST_CACHED = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_IDENTIFIER = re.compile(r"[!-~]{1,128}")
+IDENTIFIER = re.compile(r"[!-~]{1,128}")
+_MESSAGE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REFERENCE = re.compile("[0-9]{1,18}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _RESERVED = ("aws.", "amazon.")
@@ -63,6 +64,11 @@ def message_reference(value: str, parameter: str) -> Reference:
         raise invalid(value, parameter, "Must be a MessageReference from PeekMessages.")
     number, message_id = value.split("-", 1)
     return Reference(int(number), message_id)
+
+
+def named_message(value: str, parameter: str) -> tuple[int | None, str]:
+    """Return the number, if known, and the ID of a message that its reference or its ID names."""
+    return (None, value) if _MESSAGE_ID.fullmatch(value) else message_reference(value, parameter)
 
 
 def queue_name(url: str, identity: Identity) -> QueueName:
@@ -140,15 +146,14 @@ def visibility_timeout(value: int | None) -> None:
     between(value, 0, limit, "VisibilityTimeout", f"VisibilityTimeout must be >= 0 and <= {limit}.")
 
 
-def delay(value: int | None) -> None:
-    """Check a message's DelaySeconds."""
-    limit = limits.DELAY_SECONDS
+def delay(value: int, limit: int) -> None:
+    """Check a message's DelaySeconds against its queue's maximum."""
     between(value, 0, limit, "DelaySeconds", f"DelaySeconds must be >= 0 and <= {limit}.")
 
 
 def identifier(value: str | None, parameter: str) -> None:
     """Check a MessageGroupId, MessageDeduplicationId or ReceiveRequestAttemptId."""
-    if value is not None and not _IDENTIFIER.fullmatch(value):
+    if value is not None and not IDENTIFIER.fullmatch(value):
         raise invalid(
             value,
             parameter,
@@ -233,6 +238,17 @@ def message_attributes(attributes: Mapping[str, AttributeValue]) -> None:
         _attribute_value(name, value)
 
 
+def priority(attributes: Mapping[str, AttributeValue]) -> None:
+    """Check the priority among the attributes of a message to send."""
+    value = attributes.get("SkipMQ.Priority")
+    if value is not None and value.StringValue not in limits.PRIORITIES:
+        raise errors.InvalidParameterValueException(
+            f"The message attribute 'SkipMQ.Priority' with value"
+            f" '{errors.shown(value.StringValue or '')}' is invalid. A priority is a Number from 0"
+            " to 9."
+        )
+
+
 def _attribute_name(name: str) -> None:
     if (
         not _ATTRIBUTE_NAME.fullmatch(_latin(name))
@@ -277,13 +293,13 @@ def _attribute_value(name: str, value: AttributeValue) -> None:
         )
     if text is not None:
         characters(text)
-    if kind == "Number" and not _is_number(text or ""):
+    if kind == "Number" and not is_number(text or ""):
         raise errors.InvalidParameterValueException(
             f"Can't cast the value of message (user) attribute '{shown}' to a number."
         )
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     """Return whether a text is a number of at most 38 digits between 10^-128 and 10^126."""
     if len(text) > limits.NUMBER_LENGTH or not _NUMBER.fullmatch(text):
         return False

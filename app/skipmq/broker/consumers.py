@@ -171,7 +171,8 @@ class Consumers(Flushed):
 
     async def queue(self, queue_id: int, deadline: float) -> list[ListedConsumer]:
         """Return the consumers of a queue, the most recent first."""
-        await self.flush()
+        with suppress(errors.SqsError):
+            await self.flush()
         rows = await self._database.rows(_LIST, (queue_id,), deadline=deadline, tenant=queue_id)
         return [ListedConsumer(*row) for row in rows]
 

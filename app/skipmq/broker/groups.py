@@ -12,7 +12,6 @@ from skipmq.database.statement import (
     BIGINT,
     BIGINTS,
     INTEGER,
-    INTEGERS,
     TEXT,
     TEXTS,
     UUIDS,
@@ -25,6 +24,15 @@ from skipmq.database.statement import (
 
 # Beyond that the messages that wait in a group are not counted.
 COUNTED = 1_000
+
+
+class PausedGroup(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A group whose messages are not received; times in seconds since 1970."""
+
+    message_group_id: Annotated[str, "group_id"]
+    paused_by: str
+    paused_timestamp: Annotated[int, "floor(extract(epoch from paused_at))::bigint"]
+    paused_until: Annotated[int | None, "ceil(extract(epoch from until))::bigint"] = None
 
 
 class MessageGroup(msgspec.Struct, rename="pascal", omit_defaults=True):
@@ -60,14 +68,21 @@ _LIST = Search(
     f"select {columns(MessageGroup)} from skipmq.queue_groups($1, $2, $3, $4)",
     BIGINT, INTEGER, TEXT, TEXT,
 )  # fmt: skip
+_PAUSE = Statement(
+    "select from skipmq.pause_group($1, $2, to_timestamp($3::bigint), $4)",
+    BIGINT, TEXT, BIGINT, TEXT,
+)  # fmt: skip
+_RESUME = Statement("select skipmq.resume_group($1, $2)", BIGINT, TEXT, repeatable=False)
+_PAUSED = Search(
+    f"select {columns(PausedGroup)} from skipmq.paused_groups($1, $2, $3)", BIGINT, INTEGER, TEXT
+)
 _RELEASE = Statement(
     "select outcome, messages from skipmq.release_messages($1, $2, $3, $4) order by place",
     BIGINT, BIGINTS, UUIDS, TEXTS,
 )  # fmt: skip
-# By number: of any receive, or of none.
 _RESCHEDULE = Statement(
-    "select outcome from skipmq.change_visibility($1, $2, $3, $4, null, $5) order by place",
-    BIGINT, BIGINTS, INTEGERS, UUIDS, INTEGERS,
+    "select outcome from skipmq.reschedule_messages($1, $2, $3, $4) order by place",
+    BIGINT, BIGINTS, UUIDS, INTEGER,
 )  # fmt: skip
 
 
@@ -87,6 +102,34 @@ async def listed(  # noqa: PLR0913, PLR0917 - the parameters of queue_groups.
         _LIST, (queue.id, limit, after, group), deadline=deadline, tenant=queue.id
     )
     return [MessageGroup(*row) for row in rows]
+
+
+async def pause(  # noqa: PLR0913, PLR0917 - the parameters of pause_group.
+    database: Database, queue: Queue, group: str, until: int | None, by: str, deadline: float
+) -> None:
+    """Have no messages of a group received, until a time in seconds since 1970 if given.
+
+    Raises errors.QueueMoved as `listed` does.
+    """
+    await database.rows(_PAUSE, (queue.id, group, until, by), deadline=deadline, tenant=queue.id)
+
+
+async def resume(database: Database, queue: Queue, group: str, deadline: float) -> bool:
+    """Have the messages of a group received again; return whether it was paused."""
+    ((resumed,),) = await database.rows(
+        _RESUME, (queue.id, group), deadline=deadline, tenant=queue.id
+    )
+    return bool(resumed)
+
+
+async def paused(
+    database: Database, queue: Queue, limit: int, after: str, deadline: float
+) -> list[PausedGroup]:
+    """Return up to `limit` paused groups, by name after `after`."""
+    rows = await database.rows(
+        _PAUSED, (queue.id, limit, after), deadline=deadline, tenant=queue.id
+    )
+    return [PausedGroup(*row) for row in rows]
 
 
 async def release(
@@ -117,10 +160,9 @@ async def reschedule(
 ) -> list[str]:
     """Make messages of a standard queue visible in some seconds from now; return an outcome each.
 
-    Those in flight, delayed and visible alike; each must have its number.
+    Those in flight, delayed and visible alike; one without a number must be delayed.
     """
-    ids, message_ids = [number or 0 for number, _ in messages], [each for _, each in messages]
-    every = len(messages)
-    parameters = (queue.id, ids, [-1] * every, message_ids, [seconds] * every)
+    ids, message_ids = [number for number, _ in messages], [each for _, each in messages]
+    parameters = (queue.id, ids, message_ids, seconds)
     rows = await database.rows(_RESCHEDULE, parameters, deadline=deadline, tenant=queue.id)
     return ["rescheduled" if outcome == "changed" else outcome for (outcome,) in rows]

@@ -61,6 +61,21 @@ class PeekedMessage(NamedTuple):
     dead_letter_source: str | None
     sequence_number: int | None
     deduplication_id: str | None
+    # JSON, of add_failure.sql.
+    failures: Annotated[str | None, "failures::text"]
+
+
+class Failure(msgspec.Struct, rename="pascal", omit_defaults=True):
+    """A failed receive of a message: its time in microseconds since 1970, its number, by whom."""
+
+    at: int
+    receives: int
+    failure_reason: str
+    access_key_id: str | None = None
+    user: str | None = None
+    role: str | None = None
+    application: str | None = None
+    client_address: str | None = None
 
 
 class MessageFailures(NamedTuple):
@@ -145,11 +160,12 @@ _SEARCH = Search(
     BIGINT, TEXT, TEXT, TEXT, JSONB, TIME, BIGINT,
 )  # fmt: skip
 _RECORD_FAILURE = Statement(
-    "select skipmq.record_failure($1, $2, $3, $4, $5)", BIGINT, BIGINT, INTEGER, UUID, TEXT
-)
+    "select skipmq.record_failure($1, $2, $3, $4, $5, $6)",
+    BIGINT, BIGINT, INTEGER, UUID, TEXT, TEXT,
+)  # fmt: skip
 _DEAD_LETTER = Statement(
-    "select skipmq.dead_letter_message($1, $2, $3, $4, $5, $6, $7)",
-    TEXT, BIGINT, INTEGER, UUID, TEXT, TEXT, TEXT, repeatable=False,
+    "select skipmq.dead_letter_message($1, $2, $3, $4, $5, $6, $7, $8)",
+    TEXT, BIGINT, INTEGER, UUID, TEXT, TEXT, TEXT, TEXT, repeatable=False,
 )  # fmt: skip
 _FAILURES = Search(
     f"select {columns(MessageFailures)} from skipmq.message_failures($1, $2)",
@@ -254,9 +270,12 @@ async def move(
 
 
 async def delete(
-    database: Database, queue: Queue, messages: Sequence[Reference], deadline: float
+    database: Database, queue: Queue, messages: Sequence[tuple[int | None, str]], deadline: float
 ) -> list[str]:
-    """Delete messages that are not in flight; return each one's outcome in order."""
+    """Delete messages that are not in flight; return each one's outcome in order.
+
+    One without a number must be delayed.
+    """
     rows = await database.rows(
         _DELETE, (queue.id, *_columns(messages)), deadline=deadline, tenant=queue.id
     )
@@ -269,10 +288,11 @@ async def record_failure(  # noqa: PLR0913, PLR0917 - the last are columns.
     message: Reference,
     receive_count: int,
     reason: str,
+    receiver: str,
     deadline: float,
 ) -> bool:
     """Keep a reason with a message; return False if it was settled or received again."""
-    parameters = (queue.id, message.id, receive_count, message.message_id, reason)
+    parameters = (queue.id, message.id, receive_count, message.message_id, reason, receiver)
     ((recorded,),) = await database.rows(
         _RECORD_FAILURE, parameters, deadline=deadline, tenant=queue.id
     )
@@ -285,6 +305,7 @@ async def dead_letter(  # noqa: PLR0913, PLR0917 - the last are columns.
     message: Reference,
     receive_count: int,
     reason: str,
+    receiver: str,
     deadline: float,
 ) -> bool:
     """Move a message to the dead-letter queue; return False if settled or received again.
@@ -294,7 +315,7 @@ async def dead_letter(  # noqa: PLR0913, PLR0917 - the last are columns.
     """
     name = queue.name
     fences = (message.id, receive_count, message.message_id)
-    parameters = (name.name, *fences, reason, name.account, name.region)
+    parameters = (name.name, *fences, reason, name.account, name.region, receiver)
     try:
         ((moved,),) = await database.rows(
             _DEAD_LETTER, parameters, deadline=deadline, tenant=queue.id
@@ -328,5 +349,7 @@ async def search(
     return SearchedMessages(references, *rest)
 
 
-def _columns(messages: Sequence[Reference]) -> tuple[list[int], list[str]]:
-    return [each.id for each in messages], [each.message_id for each in messages]
+def _columns(
+    messages: Sequence[tuple[int | None, str]] | Sequence[Reference],
+) -> tuple[list[int | None], list[str]]:
+    return [number for number, _ in messages], [message_id for _, message_id in messages]

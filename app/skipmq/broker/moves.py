@@ -53,7 +53,7 @@ _START_MATCHING = Statement(
     "select skipmq.start_message_task($1, $2, $3, $4, $5, $6, $7, $8)::text",
     TEXT, TEXT, TEXT, INTEGER, TEXT, TEXT, TEXT, JSONB, repeatable=False,
 )  # fmt: skip
-_LIST = Statement(
+_LIST = Search(
     f"select {columns(MoveTask)} from skipmq.list_move_tasks($1, $2, $3)", TEXT, INTEGER, BOOLEAN
 )  # fmt: skip
 _NO_FILTER = dict.fromkeys(

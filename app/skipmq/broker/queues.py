@@ -19,6 +19,7 @@ from skipmq.database.statement import (
     JSONB,
     TEXT,
     TEXTS,
+    Lookup,
     Rows,
     Search,
     Statement,
@@ -45,7 +46,7 @@ _CREATE = Statement(
     "select skipmq.create_queue($1, $2, $3, $4, $5, $6, $7)",
     TEXT, JSONB, JSONB, TEXT, TEXT, TEXT, INTERVAL,
 )  # fmt: skip
-_GET = Statement(
+_GET = Lookup(
     "select queue_id, fifo, attributes, tags, floor(extract(epoch from created_at))::bigint,"
     " floor(extract(epoch from modified_at))::bigint from skipmq.get_queue($1, $2, $3)",
     TEXT, TEXT, TEXT,
@@ -58,7 +59,7 @@ _LIST = Statement(
 _PLACES = Search(
     "select account, region, queues from skipmq.queue_places($1, $2, $3)", TEXT, TEXT, INTEGER
 )
-_SOURCES = Statement(
+_SOURCES = Search(
     "select name from skipmq.dead_letter_sources($1, $2, $3, $4, $5) name",
     TEXT, TEXT, TEXT, TEXT, INTEGER,
 )  # fmt: skip

@@ -15,7 +15,6 @@ from skipmq.database.statement import (
     INTEGER,
     TEXT,
     Search,
-    Statement,
     columns,
 )
 
@@ -117,7 +116,7 @@ Order: TypeAlias = Literal[
 ORDERS: tuple[str, ...] = get_args(Order)
 FILTERS = ("backlog", "failing", "not-received", "dead-letters", "fifo")
 
-_COUNT = Statement("select visible, in_flight, delayed from skipmq.count_messages($1)", BIGINT)
+_COUNT = Search("select visible, in_flight, delayed from skipmq.count_messages($1)", BIGINT)
 _PER_MINUTE = {
     "sent_per_minute": "60 * send_rate",
     "received_per_minute": "60 * receive_rate",

@@ -1,6 +1,6 @@
 """Find a message by its id in its queue and in the history."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINT, INTEGER, TEXT, TIME, UUID, Search, columns
@@ -26,6 +26,8 @@ class LiveMessage(NamedTuple):
     dead_letter_source: str | None
     is_whole: bool
     failure: str | None
+    # JSON, of add_failure.sql.
+    failures: Annotated[str | None, "failures::text"]
 
 
 class SettledMessage(NamedTuple):

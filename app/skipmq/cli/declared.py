@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from skipmq.actions.sqs import attributes
 from skipmq.broker.queues import Queue
 from skipmq.cli.local import LocalNode, open_node
+from skipmq.config import declarations
 from skipmq.config.declarations import REDRIVE_POLICY, DeclaredQueue, with_arns
 from skipmq.config.imports.found import Difference
 from skipmq.config.settings import Settings
@@ -82,7 +83,7 @@ def declare(
     Existing queues keep their attributes and tags, unless `overwrite` sets those that differ.
     With `dry_run` nothing is changed, and outcomes are what would be. Redrive policies come last,
     because they refer to other queues; one that is there without any gets its own, as after an
-    interruption.
+    interruption. Schedules are changed to what is declared.
     """
     made = [(queue, _created(local, queue, dry_run=dry_run)) for queue in queues]
     for queue, outcome in made:
@@ -92,7 +93,28 @@ def declare(
         compared = _with_redrive(local, queue, outcome, dry_run=dry_run)
         if overwrite and compared.mismatches and not compared.error:
             compared = _overwritten(local, queue, compared, dry_run=dry_run)
-        yield compared
+        yield compared if dry_run else _scheduled(local, queue, compared)
+
+
+def _scheduled(local: LocalNode, queue: DeclaredQueue, outcome: Outcome) -> Outcome:
+    """Create the schedules of a queue, or give them what is declared."""
+    try:
+        for name, each in queue.schedules.items():
+            local.act(
+                "CreateSchedule",
+                _owner(local, queue),
+                QueueUrl=queue.name,
+                Name=name,
+                Expression=each.when,
+                Zone=each.zone,
+                MessageBody=declarations.text(each.body),
+                MessageGroupId=each.group,
+                JitterSeconds=each.jitter,
+                CatchUp=each.catch_up,
+            )
+    except errors.SqsError as error:
+        return outcome._replace(error=f"the schedule {name}: {error.message}")
+    return outcome
 
 
 def _created(local: LocalNode, queue: DeclaredQueue, *, dry_run: bool) -> Outcome:

@@ -119,6 +119,7 @@ def _database(settings: Settings, findings: _Findings) -> str:
         findings.examine(f"planner{suffix}", partial(condition.check_planner, part))
         findings.examine(f"vacuum{suffix}", partial(_vacuum, part))
         findings.examine(f"pages{suffix}", partial(condition.check_pages, part))
+        findings.examine(f"staged{suffix}", partial(condition.check_staged, part))
         findings.examine(f"sequences{suffix}", partial(condition.check_sequences, part))
     findings.examine("broker", lambda: _broker(settings, url))
     findings.examine("counts", lambda: _counts(settings, url))

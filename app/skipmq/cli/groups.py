@@ -31,6 +31,8 @@ _COMMANDS = {
         "consumers": "queue.search:queue_consumers",
         "groups": "queue.groups:queue_groups",
         "release": "queue.groups:queue_release",
+        "reschedule": "queue.groups:queue_reschedule",
+        "cancel": "queue.groups:queue_cancel",
         "timeline": "queue.messages:queue_timeline",
         "stats": "queue.stats:queue_stats",
         "redrive": "queue.tasks:queue_redrive",
@@ -40,9 +42,25 @@ _COMMANDS = {
         "tasks": "queue.tasks:queue_tasks",
         "tail": "queue.tail:queue_tail",
     },
+    "topic": {
+        "list": "topics:topic_list",
+        "create": "topics:topic_create",
+        "show": "topics:topic_show",
+        "subscribe": "topics:topic_subscribe",
+        "publish": "topics:topic_publish",
+        "delete": "topics:topic_delete",
+    },
+    "schedule": {
+        "create": "schedules:schedule_create",
+        "list": "schedules:schedule_list",
+        "show": "schedules:schedule_show",
+        "pause": "schedules:schedule_pause",
+        "resume": "schedules:schedule_resume",
+        "run": "schedules:schedule_run",
+        "delete": "schedules:schedule_delete",
+    },
     "analytics": {
         "export": "analytics.exports:export_command",
-        "stream": "analytics.exports:stream_command",
         "pipeline": "analytics.exports:pipeline_command",
         "verify": "analytics.lake:verify_command",
         "report": "analytics.reports:report_command",
@@ -166,6 +184,16 @@ def queue() -> None:
     """
 
 
+@click.group(cls=Group, commands=_commands("topic"))
+def topic() -> None:
+    """Manage topics, which hand a message to all queues that are subscribed."""
+
+
+@click.group(cls=Group, commands=_commands("schedule"))
+def schedule() -> None:
+    """Send messages at the times of a cron expression, every so often, or once."""
+
+
 @click.group(cls=Group, commands=_commands("analytics"))
 def analytics() -> None:
     """Export, stream and analyze the history with Spark or DuckDB."""
@@ -187,7 +215,7 @@ def _keep_file(context: click.Context, _: click.Parameter, file: Path | None) ->
 
 @click.group(
     cls=Group,
-    commands=[queue, sql, analytics, partitions, *_commands("")],
+    commands=[queue, topic, schedule, sql, analytics, partitions, *_commands("")],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(release.VERSION, prog_name="skipmq")

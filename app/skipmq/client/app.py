@@ -12,7 +12,7 @@ from skipmq.client.context import Context
 from skipmq.client.errors import ClientError
 from skipmq.client.health import LOOPBACK
 from skipmq.client.outcomes import Backoff, Retry
-from skipmq.client.queue import Queue
+from skipmq.client.queue import Queue, Scheduled
 from skipmq.client.worker import Worker
 
 T = TypeVar("T")
@@ -40,6 +40,7 @@ class App:
     def __init__(self, dsn: str | None = None) -> None:
         self.dsn = dsn
         self.consumers: list[Consumer] = []
+        self.schedules: list[Scheduled] = []
 
     @overload
     def consumer(
@@ -100,6 +101,37 @@ class App:
                         f" {queue.name!r}: an app has one consumer of a queue"
                     )
             self.consumers.append(found)
+            return handler
+
+        return declare
+
+    def schedule(
+        self,
+        expression: str,
+        body: Any = None,
+        *,
+        zone: str = "UTC",
+        name: str = "",
+        group: str = "",
+    ) -> Callable[[Callable[..., R]], Callable[..., R]]:
+        """Send a body to the queue of the consumer below by a schedule, which `run` declares.
+
+        `expression` is one of cron, `every 5 minutes` or `at 2027-01-31T08:00`, in a time `zone`.
+        Without a body it is `{}`. The schedule has the handler's name, or `name`; a FIFO queue
+        needs a `group`. One that was declared before keeps its times, if they are the same. Raises
+        ClientError where there is no consumer below.
+        """
+
+        def declare(handler: Callable[..., R]) -> Callable[..., R]:
+            queue = next((c.queue for c in self.consumers if c.handler is handler), None)
+            if queue is None:
+                raise ClientError(
+                    f"{name_of(handler)} has a schedule and no queue: write @app.consumer(queue)"
+                    " between both"
+                )
+            own = name or str(getattr(handler, "__name__", ""))
+            text = queue.encoded({} if body is None else body)
+            self.schedules.append(Scheduled(own, queue, expression, text, zone, group or None))
             return handler
 
         return declare
@@ -166,7 +198,7 @@ class App:
             )
         if not self.consumers:
             raise ClientError("the app has no consumer: decorate a function with @app.consumer")
-        return Worker(self.consumers, dsn, concurrency=concurrency, grace=grace)
+        return Worker(self.consumers, dsn, self.schedules, concurrency=concurrency, grace=grace)
 
 
 def _outcomes(worker: Worker) -> Counter[str]:

@@ -11,7 +11,7 @@ import psycopg
 from skipmq.client import statements
 from skipmq.client.connections import Connections, Link
 from skipmq.client.message import Message
-from skipmq.client.queue import Queue
+from skipmq.client.queue import Queue, Scheduled
 from skipmq.client.source import Settled, Wakened
 
 log = logging.getLogger(__package__)
@@ -46,6 +46,14 @@ class Database:
         """Close the connections that are not in use, and the others after their use."""
         await self._link.close()
         await self._connections.close()
+
+    async def declare(self, schedule: Scheduled) -> None:
+        """Create a schedule, or change the one of its name."""
+        name, queue, expression, body, zone, group = schedule
+        place = (queue.account, queue.region)
+        parameters = (name, queue.name, expression, body, zone, group, *place)
+        with queue.explaining():
+            await self._link.run(lambda: (statements.SCHEDULE, parameters))
 
     async def listen(self, runners: Sequence[Wakened]) -> None:
         """Wake runners for what nodes send to their queues, until it is cancelled."""

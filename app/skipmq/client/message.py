@@ -55,6 +55,7 @@ class Sending(NamedTuple):
     group: str | None
     # None for a standard queue.
     deduplication_ids: list[str | None] | None
+    deliver_at: datetime | None = None
 
 
 def attributes_json(attributes: Mapping[str, Mapping[str, str]]) -> str | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
 from skipmq.client import bodies, statements, tracing, transactions
 from skipmq.client.errors import ClientError, check_count, check_text, explained
@@ -20,10 +21,20 @@ Attributes = Mapping[str, Value]
 
 def _check_delay(delay: Any) -> None:
     check_count("delay", delay, 0)
-    if delay > limits.DELAY_SECONDS:
+    if delay > limits.MAXIMUM_DELAY:
         raise ClientError(
-            f"delay={delay} is too much: DelaySeconds must be >= 0 and <= {limits.DELAY_SECONDS}"
+            f"delay={delay} is too much: DelaySeconds must be >= 0 and <= {limits.MAXIMUM_DELAY}"
         )
+
+
+def _check_time(at: Any, delay: int | None) -> None:
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise ClientError(
+            f"deliver_at={at!r} is no time: use a datetime with a time zone, as in"
+            " datetime.now(UTC) + timedelta(days=3)"
+        )
+    if delay is not None:
+        raise ClientError("delay and deliver_at are two times of delivery: leave one out")
 
 
 class Queue(Generic[T]):
@@ -96,6 +107,7 @@ class Queue(Generic[T]):
         *,
         using: Any,
         delay: int | None = None,
+        deliver_at: datetime | None = None,
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_id: str | None = None,
@@ -104,10 +116,14 @@ class Queue(Generic[T]):
 
         It is there when that transaction has committed. `using` is a connection or cursor of
         psycopg, a connection or session of SQLAlchemy, or the alias of a database of Django; or the
-        URL of a broker, `https://…`, which sends at once. `delay` is in seconds; a FIFO queue needs
-        a `group`. Raises ClientError, and over HTTP UnavailableError.
+        URL of a broker, `https://…`, which sends at once. `delay` is in seconds, `deliver_at` a
+        time: both up to the queue's MaximumDelaySeconds. A FIFO queue needs a `group`; a standard
+        queue takes a `deduplication_id` if it has DeduplicationSeconds. Raises ClientError, and
+        over HTTP UnavailableError.
         """
-        (sending,) = self._sendings([body], delay, attributes, group, [deduplication_id])
+        (sending,) = self._sendings(
+            [body], delay, deliver_at, attributes, group, [deduplication_id]
+        )
         (message_id,) = self._run(using, sending)
         return message_id
 
@@ -117,6 +133,7 @@ class Queue(Generic[T]):
         *,
         using: Any,
         delay: int | None = None,
+        deliver_at: datetime | None = None,
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_ids: Sequence[str] | None = None,
@@ -125,7 +142,7 @@ class Queue(Generic[T]):
 
         All have the same delay, attributes and group. Raises ClientError.
         """
-        sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
+        sendings = self._sendings(bodies, delay, deliver_at, attributes, group, deduplication_ids)
         return [each for sending in sendings for each in self._run(using, sending)]
 
     async def asend(  # noqa: PLR0913 - as above.
@@ -134,6 +151,7 @@ class Queue(Generic[T]):
         *,
         using: Any,
         delay: int | None = None,
+        deliver_at: datetime | None = None,
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_id: str | None = None,
@@ -143,7 +161,9 @@ class Queue(Generic[T]):
         `using` is an asynchronous connection of psycopg or asyncpg, a cursor of psycopg, an
         asynchronous connection or session of SQLAlchemy, or the URL of a broker.
         """
-        (sending,) = self._sendings([body], delay, attributes, group, [deduplication_id])
+        (sending,) = self._sendings(
+            [body], delay, deliver_at, attributes, group, [deduplication_id]
+        )
         (message_id,) = await self._arun(using, sending)
         return message_id
 
@@ -153,23 +173,17 @@ class Queue(Generic[T]):
         *,
         using: Any,
         delay: int | None = None,
+        deliver_at: datetime | None = None,
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_ids: Sequence[str] | None = None,
     ) -> list[str]:
         """Send messages in the caller's transaction, as `send_many` does."""
-        sendings = self._sendings(bodies, delay, attributes, group, deduplication_ids)
+        sendings = self._sendings(bodies, delay, deliver_at, attributes, group, deduplication_ids)
         return [each for sending in sendings for each in await self._arun(using, sending)]
 
-    def _check_kind(
-        self, delay: int | None, group: str | None, ids: Sequence[str | None] | None
-    ) -> None:
+    def _check_kind(self, delay: int | None, group: str | None) -> None:
         """Raise ClientError for what a queue of this type cannot have."""
-        if not self.fifo and any(ids or ()):
-            raise ClientError(
-                f"{self.name!r} is a standard queue, which does not deduplicate: leave the"
-                " deduplication id out, or take a queue whose name ends in .fifo"
-            )
         if self.fifo and group is None:
             raise ClientError(
                 f"{self.name!r} is a FIFO queue: name the group within which messages are"
@@ -181,10 +195,11 @@ class Queue(Generic[T]):
                 " out, and set the queue's DelaySeconds"
             )
 
-    def _sendings(
+    def _sendings(  # noqa: PLR0913, PLR0917 - what a message has.
         self,
         values: Iterable[T],
         delay: int | None,
+        deliver_at: datetime | None,
         attributes: Attributes | None,
         group: str | None,
         deduplication_ids: Sequence[str | None] | None,
@@ -193,40 +208,41 @@ class Queue(Generic[T]):
         typed = typed_attributes({} if attributes is None else attributes)
         if delay is not None:
             _check_delay(delay)
+        if deliver_at is not None:
+            _check_time(deliver_at, delay)
         if group is not None:
             check_text("group", group)
         for given in deduplication_ids or ():
             if given is not None:
                 check_text("a deduplication id", given)
-        self._check_kind(delay, group, deduplication_ids)
+        self._check_kind(delay if deliver_at is None else 0, group)
         ids = iter(deduplication_ids or ())
-        encoded = map(self._encoded, values)
+        encoded = map(self.encoded, values)
         while chunk := list(islice(encoded, _CHUNK)):
-            own = [next(ids, None) for _ in chunk] if self.fifo else None
+            own = [next(ids, None) for _ in chunk] if self.fifo or deduplication_ids else None
             if "" in (own or ()):
                 raise ClientError(
                     f"a deduplication id of {self.name!r} is empty: use 1 to 128 characters, or"
                     " None, with which the queue may deduplicate by content"
                 )
-            yield Sending(chunk, typed, delay, group, own)
+            yield Sending(chunk, typed, delay, group, own, deliver_at)
 
     def _statement(self, sending: Sending) -> tuple[str, list[Any]]:
         """Return the statement that sends messages, with its parameters."""
-        chunk, typed, delay, group, own = sending
+        chunk, typed, delay, group, own, at = sending
         known = attributes_json(typed)
         where = (self.account, self.region)
+        ids = [each or "" for each in own or ()]
         if self.fifo:
-            return statements.SEND_FIFO, [
-                self.name,
-                group,
-                known,
-                *where,
-                chunk,
-                [each or "" for each in own or ()],
-            ]
-        return statements.SEND, [self.name, known, delay, *where, group, chunk]
+            return statements.SEND_FIFO, [self.name, group, known, *where, chunk, ids]
+        until = None if at is None else at.isoformat()
+        if any(ids):
+            parameters = [self.name, known, delay, *where, group, until, chunk, ids]
+            return statements.SEND_UNIQUE, parameters
+        return statements.SEND, [self.name, known, delay, *where, group, until, chunk]
 
-    def _encoded(self, value: T) -> str:
+    def encoded(self, value: T) -> str:
+        """Return the text of a body; raise ClientError for what it cannot be."""
         bodies.check(value, self.type, self.name)
         try:
             body = self.codec.encode(value)
@@ -270,3 +286,14 @@ class Queue(Generic[T]):
             if found is None:
                 raise
             raise found from error
+
+
+class Scheduled(NamedTuple):
+    """A schedule that an app declares: its name, its queue, when it sends what, and to a group."""
+
+    name: str
+    queue: Queue[Any]
+    expression: str
+    body: str
+    zone: str
+    group: str | None

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
+from math import ceil
+from time import time as own_clock  # noqa: TID251 - a time of delivery is the caller's.
 from typing import TYPE_CHECKING, Any
 
 from skipmq.client.errors import ClientError
@@ -48,6 +50,8 @@ def _requests(sending: Sending) -> Iterator[list[dict[str, Any]]]:
     common: dict[str, Any] = {"MessageAttributes": sending.attributes}
     if sending.delay is not None:
         common["DelaySeconds"] = sending.delay
+    if sending.deliver_at is not None:
+        common["DelaySeconds"] = max(0, ceil(sending.deliver_at.timestamp() - own_clock()))
     if sending.group is not None:
         common["MessageGroupId"] = sending.group
     extra = len(repr(sending.attributes))

@@ -13,7 +13,7 @@ from typing import Any
 from skipmq.client.errors import ClientError
 from skipmq.client.http import Caller, RefusedError, UnavailableError
 from skipmq.client.message import Message, plain_attributes
-from skipmq.client.queue import Queue
+from skipmq.client.queue import Queue, Scheduled
 from skipmq.client.source import Settled, Wakened, pause
 
 log = logging.getLogger(__package__)
@@ -67,6 +67,14 @@ class Service:
         }
         answer = await self._at(queue, "ReceiveMessage", request)
         return [_message(each) for each in answer.get("Messages") or []]
+
+    async def declare(self, schedule: Scheduled) -> None:
+        """Create a schedule, or change the one of its name."""
+        name, queue, expression, body, zone, group = schedule
+        request = {"Name": name, "Expression": expression, "MessageBody": body, "Zone": zone}
+        if group is not None:
+            request["MessageGroupId"] = group
+        await self._at(queue, "SkipMQ.CreateSchedule", request)
 
     async def delete(self, queue: Queue[Any], messages: Settled) -> list[bool]:
         """Delete messages; return for each whether it was."""

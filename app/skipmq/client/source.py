@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from skipmq.client.message import Message
 from skipmq.client.outcomes import CALLS
-from skipmq.client.queue import Queue
+from skipmq.client.queue import Queue, Scheduled
 
 Settled = Callable[[], Sequence[Message]] | Sequence[Message]
 
@@ -45,6 +45,9 @@ class Source(Protocol):
 
     async def close(self) -> None:
         """Disconnect."""
+
+    async def declare(self, schedule: Scheduled) -> None:
+        """Create a schedule, or change the one of its name."""
 
     async def listen(self, runners: Sequence[Wakened]) -> None:
         """Wake runners for what is sent to their queues, where it is notified."""

@@ -26,12 +26,26 @@ PLACE = f"select {ACCOUNT}, {REGION}"
 # an array's null is one depends on array_nulls, which is the caller's.
 SEND = f"""
 select skipmq.send_message(
-  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text)
+  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text,
+  p_deliver_at => %s::text::timestamptz)
 from unnest(%s::text[]) b (body)"""
+SEND_UNIQUE = f"""
+select skipmq.send_message(
+  %s::text, b.body, %s::text::jsonb, %s::integer, {ACCOUNT}, {REGION}, %s::text,
+  p_deliver_at => %s::text::timestamptz, p_deduplication_id => nullif(b.deduplication_id, ''))
+from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 SEND_FIFO = f"""
 select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
+
+PUBLISH = f"""
+select skipmq.publish(
+  %s::text, %s::text, %s::text::jsonb, %s::text, %s::text, %s::text, {ACCOUNT}, {REGION})"""
+SCHEDULE = f"""
+select skipmq.create_schedule(
+  %s::text, %s::text, %s::text, %s::text, %s::text, p_group_id => %s::text,
+  p_account => {ACCOUNT}, p_region => {REGION})"""
 
 # The claim commits by itself, and like that of a node waits for no standby: what a failover undoes
 # is delivered again. The others name claimed messages by ids, receive counts and message ids.

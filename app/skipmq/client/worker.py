@@ -11,6 +11,7 @@ from skipmq.client.claiming import Runner
 from skipmq.client.consumer import Consumer
 from skipmq.client.database import Database
 from skipmq.client.health import start_health
+from skipmq.client.queue import Scheduled
 from skipmq.client.sending import is_url
 from skipmq.client.service import Service
 from skipmq.client.source import Source
@@ -30,8 +31,15 @@ class Worker:
     """Runs consumers until it is stopped, or until their queues are empty."""
 
     def __init__(
-        self, consumers: Sequence[Consumer], dsn: str, *, concurrency: int | None, grace: float
+        self,
+        consumers: Sequence[Consumer],
+        dsn: str,
+        schedules: Sequence[Scheduled] = (),
+        *,
+        concurrency: int | None,
+        grace: float,
     ) -> None:
+        self._schedules = schedules
         self._source: Source = Service(dsn) if is_url(dsn) else Database(dsn)
         self._grace, self._stopped = grace, asyncio.Event()
         if concurrency is not None:
@@ -46,6 +54,8 @@ class Worker:
         health = None
         try:
             await self._source.open()
+            for each in self._schedules:
+                await self._source.declare(each)
             if health_port is not None:
                 health = await start_health(health_host, health_port, self.runners, self._source)
             background_tasks = [asyncio.create_task(runner.extend()) for runner in self.runners]

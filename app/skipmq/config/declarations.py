@@ -5,7 +5,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from skipmq.protocol import names
+
+
+class DeclaredSchedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A schedule that a file declares for a queue; a body that is no text is JSON."""
+
+    when: str
+    body: Any
+    zone: str = "UTC"
+    group: str | None = None
+    jitter: int = 0
+    catch_up: str = "latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +33,7 @@ class DeclaredQueue:
     account: str | None = None
     region: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    schedules: Mapping[str, DeclaredSchedule] = field(default_factory=dict)
 
 
 REDRIVE_POLICY = "RedrivePolicy"

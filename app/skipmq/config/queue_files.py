@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from skipmq.config import declarations
 from skipmq.config.declarations import DeclaredQueue
 from skipmq.config.imports.found import Difference, Found, UnreadableError
@@ -13,7 +15,7 @@ from skipmq.protocol import names
 
 # A tuple of keys, as tomllib quotes duplicates.
 _KEYS = re.compile(r"\((['\"]).*\1,?\)")
-_TAGS = "tags"
+_TAGS, _SCHEDULES = "tags", "schedules"
 # What has no declarations to read, by its ending.
 _OTHERS = {".yml": "YAML", ".yaml": "YAML", ".sh": "a script"}
 
@@ -74,9 +76,17 @@ def declared(file: Path, value: Any, problems: list[str]) -> tuple[DeclaredQueue
         if not isinstance(tags, Mapping):
             problems.append(f"{file}: queues: {key}: write tags as a table: [queues.{key}.tags]")
             continue
-        texts = {k: declarations.text(v) for k, v in attributes.items() if k != _TAGS}
+        try:
+            schedules = msgspec.convert(
+                attributes.get(_SCHEDULES, {}), dict[str, declarations.DeclaredSchedule]
+            )
+        except msgspec.ValidationError as error:
+            problems.append(f"{file}: queues: {key}: {_SCHEDULES}: {error}")
+            continue
+        others = {k: v for k, v in attributes.items() if k not in {_TAGS, _SCHEDULES}}
+        texts = {k: declarations.text(v) for k, v in others.items()}
         tagged = {k: declarations.text(v) for k, v in tags.items()}
-        found.append(DeclaredQueue(name, texts, account, region, tagged))
+        found.append(DeclaredQueue(name, texts, account, region, tagged, schedules))
     return tuple(found)
 
 

@@ -88,6 +88,10 @@ class Mask:
                 name: self._attribute(name, value)
                 for name, value in message["MessageAttributes"].items()
             }
+        if "Failures" in message:
+            masked["Failures"] = [
+                each | {_REASON: self.reason(each[_REASON])} for each in message["Failures"]
+            ]
         return masked
 
     def text(self, text: str, depth: int = 0) -> str:

@@ -9,6 +9,7 @@ from skipmq.database import files, maintenance
 from skipmq.database.schema import SchemaError
 
 _DAMAGE = "select error || ': ' || remedy from skipmq.damaged_pages()"
+_STAGED = "select label, value from skipmq.database_statistics() where name = 'staged messages'"
 # Numbers that sends take. A sequence that cycles has no end.
 _SEQUENCES = """
 select s.sequencename, s.max_value - coalesce(s.last_value, s.start_value),
@@ -37,6 +38,18 @@ def check_pages(url: str) -> str:
     if found:
         raise SchemaError("; ".join(found))
     return "no node has met a damaged page"
+
+
+def check_staged(url: str) -> str:
+    """Return that no messages are left staged; raise SchemaError where some are."""
+    with maintenance.connect(url) as connection:
+        found = [f"{int(number)} for {queue}" for queue, number in connection.execute(_STAGED)]
+    if found:
+        raise SchemaError(
+            f"messages are staged for more than an hour, {', '.join(found)}, of a query of Spark or"
+            " a replay that has not sent them, and expire: run it again"
+        )
+    return "no messages of Spark or a replay are left"
 
 
 def check_sequences(url: str) -> str:

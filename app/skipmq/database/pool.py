@@ -20,7 +20,7 @@ from skipmq.database.damage import DamageNotes
 from skipmq.database.fairness import FairSemaphore, Tenant
 from skipmq.database.listener import Session
 from skipmq.database.retry import Verdict, has_no_slot, is_read_only
-from skipmq.database.statement import Rows, Search, Statement
+from skipmq.database.statement import Lookup, Rows, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
@@ -252,11 +252,14 @@ class Pool:
             permitted = perf_counter()
         borrowed: Connection | None = None
         try:
-            if is_search and is_read_only(self.availability.failure):
-                # Not kept: it may be that of a server that is the primary no more.
-                borrowed = await self._open()
-                return await self._read(borrowed, statement, values, self._limit(deadline))
             if self.availability.is_unavailable or (durable and self.standbys.is_unavailable):
+                may_read = is_search or isinstance(statement, Lookup)
+                if may_read and is_read_only(self.availability.failure):
+                    # Not kept: it may be that of a server that is the primary no more.
+                    borrowed = await self._open()
+                    rows = await self._read(borrowed, statement, values, self._limit(deadline))
+                    if rows or is_search:
+                        return rows
                 raise _Unavailable(errors.ServiceUnavailable(), unknown=False)
             borrowed = self._take_idle() or await self._open()
             seconds = self._limit(deadline) if is_search else self._seconds

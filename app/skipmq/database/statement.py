@@ -161,6 +161,15 @@ class Search(Statement):
     __slots__ = ()
 
 
+class Lookup(Statement):
+    """A read-only statement whose rows a server that takes no writes may give, too.
+
+    Where that has none it waits, as others do, for one that takes writes: it may be behind.
+    """
+
+    __slots__ = ()
+
+
 def columns(record: type[Any], /, **expressions: str) -> str:
     """Return the columns of rows that are records.
 

@@ -5,7 +5,14 @@ The rows of their results are records of `broker`.
 
 from typing import Annotated
 
-from skipmq.protocol.requests import Integer, Long, Parameters, QueueParameters, elements
+from skipmq.protocol.requests import (
+    Integer,
+    Long,
+    MessageAttributeMap,
+    Parameters,
+    QueueParameters,
+    elements,
+)
 
 
 class FilterParameters(QueueParameters, kw_only=True):
@@ -25,6 +32,19 @@ class CopyMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
 
+class CreateSchedule(QueueParameters, kw_only=True):
+    Name: str
+    Expression: str
+    MessageBody: str
+    Zone: str = "UTC"
+    MessageAttributes: MessageAttributeMap | None = None
+    MessageGroupId: str | None = None
+    JitterSeconds: Integer = 0
+    CatchUp: str = "latest"
+    EndTimestamp: Long | None = None
+    MaximumFailures: Integer = 10
+
+
 class DeadLetterMessage(QueueParameters, kw_only=True):
     ReceiptHandle: str
     FailureReason: str | None = None
@@ -34,7 +54,15 @@ class DeletePickedMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
 
+class DeleteSchedule(Parameters, kw_only=True):
+    Name: str
+
+
 class DescribeDatabase(Parameters): ...
+
+
+class DescribeSchedule(Parameters, kw_only=True):
+    Name: str
 
 
 class EndSession(Parameters, kw_only=True):
@@ -118,6 +146,11 @@ class ListMessageTasks(QueueParameters, kw_only=True):
 class ListNodes(Parameters): ...
 
 
+class ListPausedMessageGroups(QueueParameters, kw_only=True):
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
+
+
 class ListQueueStatistics(Parameters, kw_only=True):
     Search: str | None = None
     Order: str | None = None
@@ -127,6 +160,11 @@ class ListQueueStatistics(Parameters, kw_only=True):
     Offset: Integer | None = None
     MaxResults: Integer | None = None
     Minutes: Integer | None = None
+
+
+class ListSchedules(Parameters, kw_only=True):
+    MaxResults: Integer | None = None
+    NextToken: str | None = None
 
 
 class ListSessions(Parameters, kw_only=True):
@@ -142,7 +180,17 @@ class MoveMessages(QueueParameters, kw_only=True):
     MessageReferences: Annotated[list[str], elements("MessageReference")]
 
 
+class PauseMessageGroup(QueueParameters, kw_only=True):
+    MessageGroupId: str
+    PausedUntil: Integer | None = None
+
+
 class PauseQueue(QueueParameters, kw_only=True):
+    Paused: bool | None = None
+
+
+class PauseSchedule(Parameters, kw_only=True):
+    Name: str
     Paused: bool | None = None
 
 
@@ -165,6 +213,14 @@ class ReleaseMessages(QueueParameters, kw_only=True):
     VisibleInSeconds: Integer | None = None
 
 
+class ResumeMessageGroup(QueueParameters, kw_only=True):
+    MessageGroupId: str
+
+
+class RunSchedule(Parameters, kw_only=True):
+    Name: str
+
+
 class SearchMessages(FilterParameters, kw_only=True):
     MaxResults: Integer | None = None
     NextToken: str | None = None
@@ -181,9 +237,12 @@ REQUESTS: dict[str, type[Parameters]] = {
     each.__name__: each
     for each in (
         CopyMessages,
+        CreateSchedule,
         DeadLetterMessage,
         DeletePickedMessages,
+        DeleteSchedule,
         DescribeDatabase,
+        DescribeSchedule,
         EndSession,
         FailMessage,
         GetAccessKeyRights,
@@ -198,14 +257,20 @@ REQUESTS: dict[str, type[Parameters]] = {
         ListMessageGroups,
         ListMessageTasks,
         ListNodes,
+        ListPausedMessageGroups,
         ListQueueStatistics,
+        ListSchedules,
         ListSessions,
         ListTasks,
         MoveMessages,
+        PauseMessageGroup,
         PauseQueue,
+        PauseSchedule,
         PeekMessages,
         PeekNewestMessages,
         ReleaseMessages,
+        ResumeMessageGroup,
+        RunSchedule,
         SearchMessages,
         StartMessageTask,
     )

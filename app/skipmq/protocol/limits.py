@@ -23,9 +23,15 @@ MINIMUM_MESSAGE_BYTES = 1_024
 BATCH_BYTES = 1_048_576
 VISIBILITY_TIMEOUT = 43_200
 DELAY_SECONDS = 900
+# What a queue's MaximumDelaySeconds may allow: a year.
+MAXIMUM_DELAY = 31_536_000
 WAIT_SECONDS = 20
 RECEIVE_MESSAGES = 10
 IN_FLIGHT = 120_000
+# The values of the message attribute SkipMQ.Priority.
+PRIORITIES = frozenset("0123456789")
+# Messages a second, at most, that a queue's limit may name.
+RECEIVE_RATE = 1_000_000
 MINIMUM_RETENTION = 60
 MAXIMUM_RETENTION = 1_209_600
 QUEUE_NAME = 80
@@ -42,6 +48,7 @@ PICKED = 1_000
 POLICY_BYTES = 8_192
 # SkipMQ's own limit.
 BODY_SCHEMA_BYTES = 16_384
+DEDUPLICATION_SECONDS = 31_536_000
 MOVES_PER_SECOND = 500
 # That of a redrive from the console or by a command which names none, so that a wrong one can be
 # cancelled.

@@ -4,7 +4,7 @@ Source: SQS API Reference, SetQueueAttributes and GetQueueAttributes.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NamedTuple, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import fields
@@ -16,7 +16,10 @@ _DIGITS = 12
 
 
 class Allowed(NamedTuple):
-    """The allowed values of an attribute; `fifo`: for FIFO queues only; `ours`: not one of SQS."""
+    """The allowed values of an attribute; `fifo`: for FIFO queues only; `ours`: not one of SQS.
+
+    One that is a `limit` is empty where there is none, or a number with up to `decimals`.
+    """
 
     minimum: int = 0
     maximum: int = 0
@@ -24,6 +27,13 @@ class Allowed(NamedTuple):
     fifo: bool = False
     ours: bool = False
     is_read_only: bool = False
+    standard: bool = False
+    is_limit: bool = False
+    decimals: int = 0
+
+
+_IN_FLIGHT = Allowed(1, limits.IN_FLIGHT, is_limit=True)
+_RATE = Allowed(1, limits.RECEIVE_RATE, is_limit=True, decimals=3)
 
 
 class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
@@ -46,6 +56,10 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
         int, Allowed(limits.MINIMUM_KMS_REUSE, limits.MAXIMUM_KMS_REUSE)
     ] = 300
     sqs_managed_sse_enabled: bool = True
+    # The longest delay of a message, in seconds.
+    maximum_delay_seconds: Annotated[int, Allowed(0, limits.MAXIMUM_DELAY, ours=True)] = (
+        limits.DELAY_SECONDS
+    )
     # What the history keeps of a settled message.
     history_mode: Annotated[str, Allowed(choices=("off", "metadata", "full"), ours=True)] = (
         "metadata"
@@ -59,8 +73,25 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
     replication_mode: Annotated[
         str, Allowed(choices=("none", "any", "majority", "all"), ours=True)
     ] = "any"
+    # Seconds for which a deduplication id is known: in a FIFO queue at least 300, in a standard
+    # queue 0 for no deduplication.
+    deduplication_seconds: Annotated[int, Allowed(0, limits.DEDUPLICATION_SECONDS, ours=True)] = 0
+    # The delay before a redelivery, as JSON.
+    retry_backoff: Annotated[str, Allowed(ours=True)] = ""
+    # The most messages in flight, and a second, of the queue and of each group; and at once.
+    maximum_in_flight: Annotated[str, _IN_FLIGHT] = ""
+    maximum_in_flight_per_group: Annotated[str, _IN_FLIGHT._replace(standard=True)] = ""
+    maximum_receive_rate: Annotated[str, _RATE] = ""
+    maximum_receive_rate_per_group: Annotated[str, _RATE] = ""
+    receive_burst: Annotated[str, _RATE._replace(decimals=0)] = ""
+    # Whether messages of a higher priority come first, or more often.
+    priority_mode: Annotated[
+        str, Allowed(choices=("none", "strict", "weighted"), standard=True, is_limit=True)
+    ] = "none"
     # Whether receives return no messages.
     paused: Annotated[bool, Allowed(ours=True)] = False
+    # Whether it has or had limits, priorities or paused groups.
+    limited: Annotated[bool, Allowed(is_read_only=True)] = False
     # By whom, and since when in seconds since 1970.
     paused_by: Annotated[str, Allowed(is_read_only=True)] = ""
     paused_timestamp: Annotated[int, Allowed(is_read_only=True)] = 0
@@ -85,8 +116,27 @@ class QueueAttributes(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"
         return {
             each.name: _text(getattr(self, each.field))
             for each in ATTRIBUTES.values()
-            if fifo or not each.allowed.fifo
+            if not (each.allowed.standard if fifo else each.allowed.fifo)
         }
+
+
+_Delay: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=limits.VISIBILITY_TIMEOUT)]
+
+
+class RetryBackoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The delay before a redelivery: `base` seconds, times `factor` for each receive but the first.
+
+    It is `maximum` seconds at most, less a random part of up to `jitter`, a number from 0 to 1.
+    """
+
+    base: _Delay
+    factor: Annotated[float, msgspec.Meta(ge=1, le=100)] = 2
+    jitter: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.1
+    maximum: _Delay = 3600
+
+    def __post_init__(self) -> None:
+        if self.base > self.maximum:
+            raise ValueError("`base` is greater than `maximum`")
 
 
 class Attribute(NamedTuple):
@@ -107,9 +157,42 @@ class Attribute(NamedTuple):
             return str(int(text)) if is_allowed else None
         if self.type is bool:
             return text.lower() if text.lower() in {"true", "false"} else None
-        if allowed.ours and allowed.choices:
+        if allowed.is_limit and not allowed.choices:
+            return _limit(text, allowed) if text else text
+        if (allowed.ours or allowed.is_limit) and allowed.choices:
             text = text.lower()
         return text if not allowed.choices or text in allowed.choices else None
+
+    @property
+    def range(self) -> str:
+        """Return what values are allowed, in words."""
+        allowed = self.allowed
+        if self.type is int:
+            return f"a whole number from {allowed.minimum} to {allowed.maximum}"
+        choices = ("true", "false") if self.type is bool else allowed.choices
+        if choices:
+            return " or ".join((", ".join(choices[:-1]), choices[-1]))
+        lowest = allowed.minimum / 10**allowed.decimals
+        kind = "number" if allowed.decimals else "whole number"
+        return f"a {kind} from {lowest:g} to {allowed.maximum}, or empty for no limit"
+
+
+def _limit(text: str, allowed: Allowed) -> str | None:
+    whole, point, decimals = text.partition(".")
+    digits = whole + decimals
+    if not (digits.isascii() and digits.isdigit() and whole and len(text) <= _DIGITS):
+        return None
+    if len(decimals) > allowed.decimals or bool(point) != bool(decimals):
+        return None
+    if (
+        not allowed.minimum
+        <= float(text) * 10**allowed.decimals
+        <= allowed.maximum * 10**allowed.decimals
+    ):
+        return None
+    return (
+        f"{float(text):.{allowed.decimals}f}".rstrip("0").rstrip(".") if point else str(int(text))
+    )
 
 
 def _text(value: int | bool | str) -> str:
@@ -136,4 +219,6 @@ OURS = tuple(name for name, attribute in ATTRIBUTES.items() if attribute.allowed
 # Those of a paused queue, which are set by pausing it.
 PAUSED = ("PausedBy", "PausedTimestamp")
 # Those whose values are JSON.
-DOCUMENTS = frozenset({"Policy", "RedrivePolicy", "RedriveAllowPolicy", "BodySchema"})
+DOCUMENTS = frozenset({
+    "Policy", "RedrivePolicy", "RedriveAllowPolicy", "BodySchema", "RetryBackoff",
+})  # fmt: skip

@@ -52,6 +52,11 @@ COUNTERS = {
     "searches cut": Definition(
         "skipmq_search_deadlines", "Searches and statistics queries that timed out"
     ),
+    "undelivered": Definition(
+        "skipmq_undelivered_notifications",
+        "Messages of topics that a subscribed queue did not take, by what became of them",
+        ("outcome",),
+    ),
     "refused": Definition("skipmq_refused", "Requests refused because the node was overloaded"),
     "request errors": Definition(
         "skipmq_request_errors", "Requests that returned an error, by its code", ("action", "code")
@@ -179,6 +184,11 @@ GAUGES = {
     ),
     "tasks": Definition(
         "skipmq_tasks", "Tasks of queues that run, or that failed within a day", ("state",)
+    ),
+    "staged messages": Definition(
+        "skipmq_staged_messages",
+        "Messages that Spark or a replay staged more than an hour ago and has not sent",
+        ("queue",),
     ),
     "damaged pages": Definition(
         "skipmq_damaged_pages",

@@ -1,5 +1,5 @@
 -- Does: hides a received message of the named queue, standard or FIFO, for p_visibility_timeout seconds from now (0: makes
---   it visible), with p_reason as its attribute FailureReason. Returns false when the message was settled or received
+--   it visible), with p_reason as its attribute FailureReason and among its failures. Returns false when the message was settled or received
 --   again or, in a FIFO queue, is visible.
 -- Called by: SQL users.
 -- Locks, in order: those of granted_queue, then the message row, or those of change_fifo_visibility.
@@ -44,7 +44,9 @@ begin
   end if;
   if v_outcome = 'changed' and p_reason is not null then
     -- Of the receive that failed: not of one since.
-    update skipmq.message m set attributes = skipmq.note_failure(m.attributes, p_reason)
+    update skipmq.message m set
+      attributes = skipmq.note_failure(m.attributes, p_reason),
+      failures = skipmq.add_failure(m.failures, m.sent_at, m.receive_count - m.receive_base, p_reason, null)
     where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
       and m.message_id = p_message_id;
   end if;

@@ -1,5 +1,5 @@
 -- Does: moves a received message of the named queue, standard or FIFO, to the queue's dead-letter queue, with p_reason as
---   its attribute FailureReason; returns false when it was settled, was received again after the receive named by
+--   its attribute FailureReason and among its failures, as p_receiver's (null: this session's); returns false when it was settled, was received again after the receive named by
 --   p_receive_count or, in a FIFO queue, is visible.
 -- Called by: SQL users; nodes, for DeadLetterMessage.
 -- Locks, in order: those of granted_queue; queue row of the dead-letter queue (key share, so that it is neither
@@ -15,7 +15,8 @@ create function skipmq.dead_letter_message(
   p_message_id uuid,
   p_reason text default null,
   p_account text default coalesce(nullif(current_setting('skipmq.account', true), ''), '000000000000'),
-  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1')
+  p_region text default coalesce(nullif(current_setting('skipmq.region', true), ''), 'us-east-1'),
+  p_receiver text default null
 ) returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -42,7 +43,9 @@ begin
     v_groups := skipmq.lock_groups(v_queue_id, array[p_id]);
   end if;
   v_now := skipmq.write_time();
-  update skipmq.message m set attributes = skipmq.note_failure(m.attributes, p_reason)
+  update skipmq.message m set
+    attributes = skipmq.note_failure(m.attributes, p_reason),
+    failures = skipmq.add_failure(m.failures, m.sent_at, m.receive_count - m.receive_base, p_reason, p_receiver)
   where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count
     and m.message_id = p_message_id
     and (not v_fifo or m.visible_at > v_now)

@@ -3,7 +3,7 @@
 --   stream has sent is not sent again: its number is at most that of the last one. An interrupted batch continues with the
 --   parts that it began with. The messages of its parts are deleted at its end. A null batch is the only one of a stream
 --   that is never repeated, and leaves no row.
--- Called by: the driver of Spark's sink `skipmq`; SQL users.
+-- Called by: the driver of Spark's sink `skipmq`, `skipmq analytics replay`; SQL users.
 -- Locks, in order: those of granted_queue; the row of the stream, until the transaction ends; then those of
 --   send_messages or send_fifo_messages.
 -- Raises: what granted_queue, send_messages and send_fifo_messages raise; 55000 when the parts do not have

@@ -1,6 +1,6 @@
 -- Does: stores messages for send_staged, as rows of a part of a stream's next batch; returns those that the queue would
 --   refuse, which it does not store, by their places, each with the reason.
--- Called by: the tasks of Spark's sink `skipmq`; SQL users.
+-- Called by: the tasks of Spark's sink `skipmq`, `skipmq analytics replay`; SQL users.
 -- Locks, in order: those of check_grant.
 -- Raises: what check_grant raises; SQ001 when the queue does not exist.
 -- Relies on index: queue_pkey, queue_id.

@@ -18,6 +18,7 @@ declare
   v_now timestamptz;
   v_target bigint;
   v_count integer;
+  v_failed bigint[];
 begin
   select q.* into v_source from skipmq.queue q where q.queue_id = p_queue_id;
   perform from (select distinct u.target from unnest(p_targets) u (target) order by 1) u
@@ -92,6 +93,11 @@ begin
     cross join lateral (values (m.queue_id, 1, 'moved-in'), (p_queue_id, -1, p_how)) c (queue_id, change, event)
     group by c.queue_id, c.event
   )
-  select count(*) into v_count from moved;
+  select count(*), array_agg(m.id) filter (where v_dead and strpos(m.attributes, '"FailureReason"') > 0)
+  into v_count, v_failed
+  from moved m;
+  if v_failed is not null then
+    perform skipmq.note_failure_kinds(p_targets[1], v_failed, v_now);
+  end if;
   return v_count;
 end $$;

@@ -6,7 +6,7 @@
 --   a group where p_fifo.
 -- Relies on index: none.
 create function skipmq.check_message(
-  p_fifo boolean, p_most integer, p_body text, p_attribute_bytes bigint, p_delay integer, p_group_id text,
+  p_fifo boolean, p_most integer, p_longest_delay integer, p_body text, p_attribute_bytes bigint, p_delay integer, p_group_id text,
   p_deduplication_id text, p_trace_header text
 ) returns void
 language plpgsql immutable
@@ -18,9 +18,9 @@ begin
     raise exception 'Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF'
       using errcode = 'SQ009';
   end if;
-  if p_delay not between 0 and 900 then
-    raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= 900.',
-      p_delay using errcode = 'SQ008';
+  if p_delay not between 0 and p_longest_delay then
+    raise exception 'Value % for parameter DelaySeconds is invalid. Reason: DelaySeconds must be >= 0 and <= %.',
+      p_delay, p_longest_delay using errcode = 'SQ008';
   elsif not skipmq.is_identifier(p_group_id) then
     raise exception 'Value % for parameter MessageGroupId is invalid. Reason: MessageGroupId can only include alphanumeric and punctuation characters. 1 to 128 in length.',
       skipmq.shown(p_group_id) using errcode = 'SQ008';

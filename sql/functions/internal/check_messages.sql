@@ -20,7 +20,7 @@ begin
     v_bytes := v_attributes.bytes;
   end if;
   perform skipmq.check_message(
-    q.fifo, q.maximum_message_size, u.body, u.bytes, u.delay, u.group_id, u.deduplication_id, u.trace_header)
+    q.fifo, q.maximum_message_size, q.maximum_delay_seconds, u.body, u.bytes, u.delay, u.group_id, u.deduplication_id, u.trace_header)
   from skipmq.queue q
   cross join unnest(p_bodies, v_bytes, p_delays, p_group_ids, p_deduplication_ids, p_trace_headers)
     u (body, bytes, delay, group_id, deduplication_id, trace_header)

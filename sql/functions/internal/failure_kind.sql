@@ -1,6 +1,6 @@
 -- Does: returns the kind of failure in a message's attribute FailureReason: its first line, up to 100
 --   characters, with # for numbers and UUIDs; null without the attribute.
--- Called by: message_failures, matches_filter.
+-- Called by: message_failures, matches_filter, new_failures, note_failure_kinds.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

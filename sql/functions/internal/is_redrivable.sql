@@ -20,7 +20,7 @@ begin
           and q.region = split_part(m.dead_letter_source, ':', 4)
           and q.name = split_part(m.dead_letter_source, ':', 6)
       ) origin on p_destination is null
-      where m.queue_id = p_source and m.shard in (0, 1, 2) and m.group_no is null
+      where m.queue_id = p_source and m.shard = any (skipmq.shards(p_source)) and m.group_no is null
         and m.visible_at > '-infinity' and m.visible_at <= v_now
         and coalesce(p_destination, origin.queue_id) <> p_source);
   end if;

@@ -12,6 +12,6 @@ begin
   -- A separate statement, which sees what was committed during the wait.
   return exists (
     select from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null
+    where m.queue_id = p_queue_id and m.shard = any (skipmq.shards(p_queue_id)) and m.group_no is null
       and m.visible_at >= p_since and m.message_id = any (p_message_ids));
 end $$;

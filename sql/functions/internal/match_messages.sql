@@ -33,7 +33,7 @@ begin
     s.visible_at <= v_now or s.receive_count = s.receive_base
   from (
     select v.*
-    from unnest('{0, 1, 2}'::smallint[]) u (shard)
+    from unnest(skipmq.shards(p_queue_id)) u (shard)
     cross join lateral (
       select m.visible_at as at, m.id as number, m.*
       from skipmq.message m

@@ -17,7 +17,7 @@ declare
   v_targets bigint[];
   v_count integer := 0;
 begin
-  foreach v_shard in array array[2, 0, 1] loop
+  foreach v_shard in array array[2, 0] || array_remove(array_remove(skipmq.shards(p_source), 2::smallint), 0::smallint) loop
     select array_agg(h.tid), array_agg(h.target) into v_tids, v_targets
     from (
       select m.ctid as tid, coalesce(p_destination, origin.queue_id) as target

@@ -1,6 +1,6 @@
 -- Does: returns the attributes of a message with p_reason as its attribute FailureReason: up to 1,000 characters, with
 --   spaces for those that SQS does not allow. Without a reason they are returned unchanged.
--- Called by: change_message_visibility, dead_letter_message.
+-- Called by: record_failure, change_message_visibility, dead_letter_message.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: none.

@@ -18,11 +18,21 @@ as $$
     'KmsMasterKeyId', p_queue.kms_master_key_id,
     'KmsDataKeyReusePeriodSeconds', p_queue.kms_data_key_reuse_period_seconds::text,
     'SqsManagedSseEnabled', p_queue.sqs_managed_sse_enabled::text,
+    'MaximumDelaySeconds', p_queue.maximum_delay_seconds::text,
     'HistoryMode', p_queue.history_mode,
     'BodySchema', p_queue.body_schema,
     'BodySchemaMode', p_queue.body_schema_mode,
     'ReplicationMode', p_queue.replication_mode,
-    'Paused', p_queue.paused::text)
+    'DeduplicationSeconds', p_queue.deduplication_seconds::text,
+    'RetryBackoff', p_queue.retry_backoff,
+    'Paused', p_queue.paused::text,
+    'MaximumInFlight', coalesce(p_queue.maximum_in_flight::text, ''),
+    'MaximumInFlightPerGroup', coalesce(p_queue.maximum_in_flight_per_group::text, ''),
+    'MaximumReceiveRate', coalesce(trim_scale(p_queue.maximum_receive_rate)::text, ''),
+    'MaximumReceiveRatePerGroup', coalesce(trim_scale(p_queue.maximum_receive_rate_per_group)::text, ''),
+    'ReceiveBurst', coalesce(p_queue.receive_burst::text, ''),
+    'PriorityMode', p_queue.priority_mode)
+    || case when p_queue.limited then jsonb_build_object('Limited', 'true') else '{}' end
     || case when p_queue.paused then jsonb_build_object(
       'PausedBy', p_queue.paused_by, 'PausedTimestamp', floor(extract(epoch from p_queue.paused_at))::bigint::text)
     else '{}' end

@@ -13,7 +13,7 @@ as $$
   from (
     (select m.dead_letter_source
     from skipmq.message m
-    where m.queue_id = p_source and m.shard in (0, 1, 2) and m.group_no is null
+    where m.queue_id = p_source and m.shard = any (skipmq.shards(p_source)) and m.group_no is null
       and m.visible_at > '-infinity' and m.visible_at <= skipmq.clock()
     limit 1000)
     union all

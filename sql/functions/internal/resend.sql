@@ -15,6 +15,9 @@ declare
   v_count integer;
 begin
   perform skipmq.write_history(p_tids, 'redriven', p_now);
+  perform skipmq.count_delayed(array_agg(m.queue_id), array_agg(m.enqueued_at), -1)
+  from skipmq.message m where m.ctid = any (p_tids) and m.enqueued_at > p_now
+  having count(*) > 0;
   with moved as (
     update skipmq.message m set
       id = nextval('skipmq.message_id_seq'),

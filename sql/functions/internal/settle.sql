@@ -13,6 +13,8 @@ declare
   v_xid bigint := pg_current_xact_id()::text::bigint;
   v_node text := nullif(current_setting('application_name'), '');
   v_count integer;
+  v_far timestamptz[];
+  v_far_queues bigint[];
 begin
   -- As write_history, but in this statement: it would find the rows a second time.
   with gone as (
@@ -37,6 +39,12 @@ begin
     insert into skipmq.queue_delta (at, queue_id, change, event)
     select v_now, g.queue_id, -count(*), p_outcome from gone g group by g.queue_id
   )
-  select count(*) into v_count from gone;
+  select count(*), array_agg(g.enqueued_at) filter (where g.enqueued_at > v_now),
+    array_agg(g.queue_id) filter (where g.enqueued_at > v_now)
+  into v_count, v_far, v_far_queues
+  from gone g;
+  if v_far is not null then
+    perform skipmq.count_delayed(v_far_queues, v_far, -1);
+  end if;
   return v_count;
 end $$;

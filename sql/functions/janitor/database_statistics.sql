@@ -2,11 +2,12 @@
 --   seconds where it is reported), the WAL written so far, sizes in bytes, live and dead rows of the tables that change
 --   with every message, the age in transactions of the oldest snapshot and of the oldest frozen transaction id, the
 --   number of sessions and its maximum for roles without privileges, the seconds since fold_counts last folded all
---   counts, the number of damaged pages of each relation that has some, the tasks of queues that run, or failed within a day.
+--   counts, the number of damaged pages of each relation that has some, the tasks of queues that run, or failed within a day,
+--   the messages by queue that were staged more than an hour ago and are not sent.
 -- Called by: the janitor, for /metrics.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: none.
+-- Relies on index: staged_message_staged.
 -- Routed: by sql/router/, in all partitions.
 --
 -- Standbys and the snapshots of other roles are omitted where the schema's owner is not in pg_monitor.
@@ -64,6 +65,12 @@ begin
   ) t on t.status = s.status
     and (t.status = 'RUNNING' or t.started_at > skipmq.clock() - interval '1 day')
   group by s.label;
+
+  return query
+  select 'staged messages', m.target, count(*)::float8
+  from skipmq.staged_message m
+  where m.staged_at <= skipmq.clock() - interval '1 hour'
+  group by m.target;
 
   return query
   select 'damaged pages', p.relation, count(*)::float8 from skipmq.damaged_pages() p group by p.relation;

@@ -1,7 +1,7 @@
--- Does: deletes up to p_limit consumers that were not seen for ten minutes, workers that were not for an hour, and refusals
---   after six hours; returns the number of consumers.
+-- Does: deletes up to p_limit consumers that were not seen for ten minutes, workers that were not for an hour, refusals
+--   after six hours, and kinds of failure after seven days; returns the number of consumers.
 -- Called by: the janitor.
--- Locks, in order: consumers, workers, refusals, each skipping locked ones.
+-- Locks, in order: consumers, workers, refusals, kinds of failure, each skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: none.
 -- Routed: to each partition; the results are added.
@@ -24,5 +24,8 @@ begin
   delete from skipmq.refusal r
   where r.ctid = any (array(
     select o.ctid from skipmq.refusal o where o.minute < v_now - interval '6 hours' limit p_limit for update skip locked));
+  delete from skipmq.known_failure k
+  where k.ctid = any (array(
+    select o.ctid from skipmq.known_failure o where o.seen_at < v_now - interval '7 days' limit p_limit for update skip locked));
   return v_deleted;
 end $$;

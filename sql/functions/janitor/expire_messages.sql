@@ -17,7 +17,7 @@ begin
     return 0;
   end if;
   for v_queue in
-    select q.queue_id, q.fifo, q.tenants, v_now - make_interval(secs => q.message_retention_period) as horizon
+    select q.queue_id, q.fifo, q.tenants, q.limited, v_now - make_interval(secs => q.message_retention_period) as horizon
     from skipmq.queue q
   loop
     begin
@@ -33,6 +33,10 @@ begin
           v_count := v_count + skipmq.expire_visible(
             v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
         end if;
+        for v_lane in 10 .. case when v_queue.limited then 29 else 0 end loop
+          v_count := v_count + skipmq.expire_visible(
+            v_queue.queue_id, v_lane::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
+        end loop;
       end if;
     exception
       when data_corrupted or index_corrupted or io_error then

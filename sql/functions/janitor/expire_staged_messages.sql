@@ -1,5 +1,6 @@
 -- Does: deletes up to p_limit messages that were staged more than a day ago and belong to no batch that send_staged has
---   begun: those of tasks and drivers that failed; returns their number.
+--   begun: those of tasks and drivers that failed; and all that were staged more than 14 days ago, the longest that a queue
+--   keeps a message; returns their number.
 -- Called by: the janitor.
 -- Locks, in order: staged messages, skipping locked ones.
 -- Raises: nothing.
@@ -17,8 +18,8 @@ begin
   where m.ctid = any (array(
     select o.ctid
     from skipmq.staged_message o
-    where o.staged_at <= v_before and not exists (
-      select from skipmq.staged_batch b where b.target = o.target and b.stream = o.stream and o.part = any (b.parts))
+    where o.staged_at <= v_before and (o.staged_at <= v_before - interval '13 days' or not exists (
+      select from skipmq.staged_batch b where b.target = o.target and b.stream = o.stream and o.part = any (b.parts)))
     order by o.staged_at
     limit p_limit
     for update skip locked));

@@ -4,7 +4,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), changes by time, sums by queue_id.
 -- Raises: nothing.
 -- Relies on index: queue_delta_at, queue_count_pkey, queue_minute_pkey, queue_minute_minute, queue_period_pkey,
---   queue_period_start, generation_pkey, queue_pkey; the first
+--   queue_period_start, delayed_count_due, generation_pkey, queue_pkey; the first
 --   time message_visible, message_enqueued.
 -- Routed: to each partition; the results are added.
 --
@@ -116,6 +116,7 @@ begin
   select count(*) into v_count from folded;
   if p_all then
     update skipmq.cluster c set counted_to = v_now;
+    perform skipmq.fold_delayed(v_now);
     with old as (
       delete from skipmq.queue_minute m where m.minute < v_now - interval '6 hours'
       returning m.*

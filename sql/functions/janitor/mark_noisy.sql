@@ -1,6 +1,6 @@
 -- Does: finds the noisy tenants of the queues whose messages have groups: those with at least 30 messages, and more than a
 --   tenth of the queue's, in flight now or within the last minute. Deprioritises up to p_limit of their waiting
---   messages; returns the number deprioritised.
+--   messages; returns the number deprioritised. Also forgets used rates and pauses of groups that have ended.
 -- Called by: the janitor.
 -- Locks, in order: row of the job (does nothing when it is locked), tenants, message rows, skipping locked ones.
 -- Raises: nothing.
@@ -22,8 +22,10 @@ begin
     return 0;
   end if;
   delete from skipmq.noisy_tenant t where t.until <= v_now;
+  delete from skipmq.receive_rate r where r.used_until <= v_now;
+  delete from skipmq.paused_group g where g.until <= v_now;
   for v_queue in
-    select q.queue_id from skipmq.queue q where q.tenants and not q.fifo
+    select q.queue_id from skipmq.queue q where q.tenants and not q.fifo and not q.limited
   loop
     insert into skipmq.noisy_tenant as t (queue_id, group_id, until)
     select v_queue, c.group_id, v_now + interval '1 minute'

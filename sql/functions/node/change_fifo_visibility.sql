@@ -1,7 +1,7 @@
 -- Does: does the same as change_visibility for a FIFO queue; a group becomes available with its first message. Where
 --   p_waits is false, a message whose group another transaction has locked stays unchanged, with the outcome held.
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
--- Locks, in order: group rows by number, message rows by id.
+-- Locks, in order: those of hold_limits; group rows by number, message rows by id.
 -- Raises: what change_visibility raises.
 -- Relies on index: those of lock_groups, change_visibility and refresh_groups.
 -- Routed: to the partition of p_queue_id.
@@ -19,9 +19,14 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_groups bigint[] := skipmq.lock_groups(p_queue_id, p_ids, p_waits);
+  v_groups bigint[];
   v_held bigint[];
 begin
+  if not skipmq.hold_limits(p_queue_id, p_waits) then
+    return query select u.place, 'held' from unnest(p_ids) with ordinality u (id, place);
+    return;
+  end if;
+  v_groups := skipmq.lock_groups(p_queue_id, p_ids, p_waits);
   if not p_waits then
     v_held := array(
       select m.id

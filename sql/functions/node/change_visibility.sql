@@ -1,10 +1,10 @@
 -- Does: hides received messages for p_timeouts seconds from now (0: makes them visible). Returns an outcome for each, by
 --   its place in the arrays: changed, missing (settled), beyond-limit (more than 12 hours after its receive) or held
 --   (unchanged, since another transaction has locked it and p_waits is false); for a FIFO queue also missing (received
---   again) and not-in-flight (already visible).
+--   again), and there and where messages in flight are limited not-in-flight (already visible).
 -- Called by: the ChangeMessageVisibility and ChangeMessageVisibilityBatch actions; SQL users.
--- Locks, in order: message rows by id, unless p_waits is false in any order.
--- Raises: for an SQL user (p_commit is null) what check_timeouts raises.
+-- Locks, in order: those of hold_limits; message rows by id, unless p_waits is false in any order.
+-- Raises: what hold_limits raises; for an SQL user (p_commit is null) what check_timeouts raises.
 -- Relies on index: message_pkey.
 -- Routed: to the partition of p_queue_id.
 --
@@ -25,7 +25,11 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_now timestamptz := skipmq.write_time();
+  v_now timestamptz;
+  v_held boolean := not skipmq.hold_limits(p_queue_id, p_waits);
+  v_limited boolean := exists (
+    select from skipmq.queue q where q.queue_id = p_queue_id and q.limited
+      and num_nonnulls(q.maximum_in_flight, q.maximum_in_flight_per_group) > 0);
   v_free bigint[];
 begin
   if p_commit is not null then
@@ -33,6 +37,8 @@ begin
   else
     perform skipmq.check_timeouts(p_timeouts);
   end if;
+  -- After the lock of the limits: a claim that had it before took what was visible then for free.
+  v_now := skipmq.write_time();
   -- A separate statement for the locks, so that the next one sees the current rows.
   if p_waits then
     perform from (
@@ -59,17 +65,19 @@ begin
     from unnest(p_ids, p_receive_counts, p_message_ids, p_received_at, p_timeouts) with ordinality
       u (id, receive_count, message_id, received_at, timeout, place)
   ), found as materialized (
-    select r.*, m.tid, m.strict and m.visible_at <= v_now as late, r.id = any (v_free) is false as held
+    select r.*, m.tid, m.strict and m.visible_at <= v_now as late, v_held or r.id = any (v_free) is false as held
     from receipt r
     left join lateral (
-      select m.ctid as tid, m.visible_at, m.group_no is not null as strict
+      select m.ctid as tid, m.visible_at, m.group_no is not null or v_limited and m.receive_count > m.receive_base as strict
       from skipmq.message m
       where m.id = r.id and m.message_id = r.message_id and m.queue_id = p_queue_id
         and (m.receive_count = r.receive_count or m.group_no is null and m.receive_count > r.receive_count)
     ) m on true
   ), changed as (
-    update skipmq.message m set visible_at = f.until
+    update skipmq.message m set
+      visible_at = case when b.backoff is null then f.until else f.until + skipmq.retry_delay(b.backoff, m.receive_count - m.receive_base) end
     from found f
+    cross join (select (select nullif(q.retry_backoff, '')::jsonb from skipmq.queue q where q.queue_id = p_queue_id) as backoff) b
     where m.ctid = f.tid and not f.late and not f.held
       and (f.received_at is null or f.until <= f.received_at + interval '12 hours')
   )

@@ -2,15 +2,15 @@
 --   p_visibility_timeout seconds (null: the queue's); the groups keep the time and the receive's element of p_receivers. Each receive
 --   takes messages, in order, from the group available longest, then from the next one; no two share a group. A group yields
 --   the messages before its first that is in flight or delayed. Those expired or received too often are settled on the way, within
---   a fixed effort. A receive without messages gets one row without an id, as does each of a paused queue.
+--   a fixed effort. A receive without messages gets one row without an id. Groups in p_closed yield nothing, others p_rooms or p_room.
 -- Called by: the ReceiveMessage action, receive_fifo_messages, receive_from_fifo_queues.
--- Locks, in order: group rows, skipping locked ones; message rows, and those of clear_groups.
--- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
+-- Locks, in order: those of claim_limited_groups; group rows, skipping locked ones; message rows, and those of clear_groups.
+-- Raises: what claim_limited_groups raises; SQ005 when the generation does not exist, SQ007 when the queue is not FIFO.
 -- Relies on index: queue_id, message_group_available, message_group_order.
 -- Routed: to the partition of p_queue_id.
 create function skipmq.claim_fifo_messages(
   p_queue_id bigint, p_limits integer[], p_visibility_timeout integer default null, p_commit text default null,
-  p_receivers text[] default null
+  p_receivers text[] default null, p_closed bigint[] default null, p_groups bigint[] default null, p_rooms integer[] default null, p_room integer default null
 ) returns table (
   id bigint, receive_count integer, received_at timestamptz, message_id uuid, body text,
   attributes text, approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
@@ -22,19 +22,15 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := skipmq.clock();
-  v_fifo boolean; v_paused boolean;
-  v_until timestamptz; v_horizon timestamptz; v_delay interval;
-  v_max_receives integer;
-  v_dead_letter_queue bigint;
+  v_fifo boolean; v_paused boolean; v_limited boolean;
+  v_now timestamptz := skipmq.clock(); v_until timestamptz; v_horizon timestamptz; v_delay interval;
+  v_max_receives integer; v_backoff jsonb; v_dead_letter_queue bigint;
   v_slots integer[] := '{}'; -- For each message requested, the place of its receive.
-  v_filled integer := 0;
-  v_groups bigint[]; v_firsts bigint[];
+  v_groups bigint[]; v_firsts bigint[]; v_filled integer := 0;
   v_largest_limit integer := 0; v_width integer := 0; -- Initially one group for each receive.
   -- The messages that the groups yield, with the places of their groups and of the receives that get them.
   v_tids tid[]; v_sources integer[]; v_places integer[];
-  v_cut integer; -- A group whose remaining messages stay, since the receive that has its first ones is full.
-  v_yield integer;
+  v_yield integer; v_cut integer; -- A group whose remaining messages stay, since the receive that has its first ones is full.
   v_effort integer := 5000; -- One for a message cleared, five for a group without a message.
 begin
   if p_commit is not null then
@@ -42,13 +38,16 @@ begin
   end if;
   select
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds),
-    v_now + greatest(
-      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
-    q.max_receive_count, q.paused
-  into v_fifo, v_horizon, v_delay, v_until, v_max_receives, v_paused
+    v_now + greatest(make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+    q.max_receive_count, nullif(q.retry_backoff, '')::jsonb, q.paused, q.limited
+  into v_fifo, v_horizon, v_delay, v_until, v_max_receives, v_backoff, v_paused, v_limited
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is distinct from true then
     perform skipmq.check_generation(p_queue_id, true);
+  end if;
+  if v_limited and p_closed is null and not v_paused then
+    return query select c.* from skipmq.claim_limited_groups(p_queue_id, p_limits, p_visibility_timeout, p_commit, p_receivers) c;
+    return;
   end if;
   if v_max_receives is not null then
     v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
@@ -67,6 +66,7 @@ begin
       select g.group_no, g.first_number, g.available_at
       from skipmq.message_group g
       where g.queue_id = p_queue_id and g.available_at > '-infinity' and g.available_at <= v_now
+        and g.group_no = any (p_closed) is not true
       order by g.available_at
       limit v_width
       for no key update skip locked
@@ -88,7 +88,7 @@ begin
         from skipmq.message m
         where m.queue_id = p_queue_id and m.group_no = h.group_no and m.sequence_number >= h.first_number
         order by m.sequence_number
-        limit v_largest_limit
+        limit least(v_largest_limit, coalesce(p_rooms[array_position(p_groups, h.group_no)], p_room))
       ) m
     ) l
     where l.ready;
@@ -109,7 +109,7 @@ begin
     return query
     with claimed as (
       update skipmq.message m set
-        visible_at = v_until,
+        visible_at = case when v_backoff is null then v_until else v_until + skipmq.retry_delay(v_backoff, m.receive_count - m.receive_base + 1) end,
         receive_count = least(m.receive_count, 2147483645) + 1,
         receive_base = least(m.receive_base, 2147483645),
         first_received_at = coalesce(m.first_received_at, v_now)

@@ -2,11 +2,12 @@
 -- Called by: try_count_messages, add_move_task, the GetQueueAttributes action, `skipmq queue show`; SQL users.
 -- Locks, in order: none.
 -- Raises: nothing.
--- Relies on index: those of count_all, message_visible; for FIFO message_group_available,
+-- Relies on index: those of count_all, message_visible, delayed_count_due; for FIFO message_group_available,
 --   message_group_order, message_enqueued.
 -- Routed: to the partition of p_queue_id.
 --
--- It reads the messages that are not visible, and up to 10,000 past retention. The total comes from the sums, so that
+-- It reads the messages that are not visible, of never received ones those that become so within 30 minutes, and up to 10,000
+-- past retention. Those delayed for longer come from their counts. The total comes from the sums, so that
 -- visible messages cost nothing.
 create function skipmq.count_messages(p_queue_id bigint)
 returns table (visible bigint, in_flight bigint, delayed bigint)
@@ -20,6 +21,8 @@ declare
   v_fifo boolean;
   v_all bigint := skipmq.count_all(p_queue_id);
   v_expired bigint := 0;
+  -- Delays up to 900 seconds end before it.
+  v_far timestamptz := date_bin('15 minutes', v_now + interval '30 minutes', 'epoch');
 begin
   select
     q.fifo, v_now - make_interval(secs => q.message_retention_period), make_interval(secs => q.delay_seconds)
@@ -50,13 +53,23 @@ begin
       count(*) filter (where m.receive_count > m.receive_base),
       count(*) filter (where m.receive_count = m.receive_base)
     into in_flight, delayed
-    from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at > v_now;
+    from unnest(skipmq.shards(p_queue_id)) s (shard)
+    -- Those that wait for a far time are in a shard of messages never received.
+    cross join lateral (
+      select case when s.shard = 0 or s.shard between 10 and 19 then v_far - interval '1 microsecond' else 'infinity' end as until) u
+    cross join lateral (
+      select m.receive_count, m.receive_base from skipmq.message m
+      where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null
+        and m.visible_at > v_now and m.visible_at <= u.until
+      offset 0
+    ) m;
+    select delayed + coalesce(sum(d.change), 0) into delayed
+    from skipmq.delayed_count d where d.queue_id = p_queue_id and d.due_at >= v_far;
     select count(*) into v_expired
     from (
       select
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{0,1,2}') and m.group_no is null and m.visible_at <= v_horizon
+      where m.queue_id = p_queue_id and m.shard = any (skipmq.shards(p_queue_id)) and m.group_no is null and m.visible_at <= v_horizon
       limit 10000
     ) m;
   end if;

@@ -1,9 +1,9 @@
--- Does: deletes messages that are not in flight, and writes history rows as a delete by receipt does. Returns an outcome
---   for each, by its place in p_ids: deleted, missing or in-flight.
+-- Does: deletes messages that are not in flight, and writes history rows as a delete by receipt does. An id of null
+--   stands for the delayed message of a standard queue with that message id. Returns an outcome for each, by its place in p_ids: deleted, missing or in-flight.
 -- Called by: the DeletePickedMessages action; SQL users.
 -- Locks, in order: for FIFO group rows by number; message rows by id.
 -- Raises: SQ005 when the generation does not exist.
--- Relies on index: queue_id, and those of lock_picked and settle; for FIFO those of lock_groups and refresh_groups.
+-- Relies on index: queue_id, and those of delayed_ids, lock_picked and settle; for FIFO those of lock_groups and refresh_groups.
 -- Routed: to the partition of p_queue_id.
 create function skipmq.delete_picked_messages(p_queue_id bigint, p_ids bigint[], p_message_ids uuid[])
 returns table (place bigint, outcome text)
@@ -19,6 +19,12 @@ declare
   v_tids tid[];
 begin
   v_fifo := skipmq.check_generation(p_queue_id);
+  if array_position(p_ids, null) is not null then
+    p_ids := array(
+      select coalesce(u.id, u.delayed)
+      from unnest(p_ids, skipmq.delayed_ids(p_queue_id, p_message_ids, v_now)) with ordinality u (id, delayed, place)
+      order by u.place);
+  end if;
   if v_fifo then
     v_groups := skipmq.lock_groups(p_queue_id, p_ids);
   end if;

@@ -17,6 +17,7 @@ begin
   if not found then
     perform skipmq.check_generation(p_queue_id);
   end if;
+  delete from skipmq.paused_group g where g.queue_id = p_queue_id;
   update skipmq.generation g
   set retired_at = skipmq.clock(), retired_as = 'deleted', history_mode = v_mode
   where g.queue_id = p_queue_id;

@@ -14,7 +14,7 @@ create function skipmq.find_message(
 ) returns table (
   id bigint, account text, region text, name text, policy text, state text, state_at timestamptz, sent_at timestamptz,
   first_received_at timestamptz, receives integer, dead_letter_source text, is_whole boolean,
-  failure text
+  failure text, failures jsonb
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -55,13 +55,13 @@ begin
   if v_id is null then
     return query select
       null::bigint, null, null, null, null, null, null::timestamptz, null::timestamptz, null::timestamptz, null::integer, null,
-      v_passed < p_limit, null;
+      v_passed < p_limit, null, null::jsonb;
     return;
   end if;
   return query
   select m.id, g.account, g.region, g.name, coalesce(q.policy, ''), s.state, s.at, m.sent_at, m.first_received_at,
     m.receive_count - m.receive_base, m.dead_letter_source, true,
-    m.attributes::jsonb -> 'FailureReason' ->> 'StringValue'
+    m.attributes::jsonb -> 'FailureReason' ->> 'StringValue', m.failures
   from skipmq.message m
   join skipmq.generation g on g.queue_id = m.queue_id
   left join skipmq.queue q on q.account = g.account and q.region = g.region and q.name = g.name

@@ -49,7 +49,7 @@ begin
         when e.visible_at <= v_now and (e.receive_count = e.receive_base or e.dead_letter_source is not null)
           then e.visible_at
         else e.sent_at end as came_at
-    from (values (0::smallint), (1::smallint), (2::smallint)) s (shard)
+    from unnest(skipmq.shards(p_queue_id)) s (shard)
     cross join (values (v_since, v_now), (v_now, 'infinity'::timestamptz)) r (above, most)
     cross join lateral (
       select m.*

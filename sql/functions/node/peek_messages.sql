@@ -1,6 +1,6 @@
 -- Does: returns up to p_limit messages of a queue after p_after without receiving them, in the order in which they become
 --   visible, received ones last (FIFO: in which they arrived): of one state (visible, in-flight, delayed), or of all.
---   place is the p_after of the next page. With p_bytes a page ends with the message whose body and attributes bring it
+--   place is the p_after of the next page. With p_bytes a page ends with the message whose body, attributes and failures bring it
 --   to p_bytes or more.
 -- Called by: the PeekMessages action; SQL users.
 -- Locks, in order: none.
@@ -16,7 +16,8 @@ create function skipmq.peek_messages(
 ) returns table (
   place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,
   approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
-  sender text, trace_header text, dead_letter_source text, sequence_number bigint, deduplication_id text
+  sender text, trace_header text, dead_letter_source text, sequence_number bigint, deduplication_id text,
+  failures jsonb
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -49,10 +50,10 @@ begin
     select concat_ws('/', extract(epoch from m.enqueued_at), m.sequence_number), m.id, m.state,
       greatest(m.due_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
       m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source,
-      m.sequence_number, m.deduplication_id
+      m.sequence_number, m.deduplication_id, m.failures
     from (
       select m.*, s.due_at, s.state,
-        sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0)) over (
+        sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0) + coalesce(octet_length(m.failures::text), 0)) over (
           order by m.enqueued_at, m.sequence_number rows between unbounded preceding and 1 preceding) as bytes_before
       from skipmq.message m
       cross join lateral (
@@ -81,14 +82,14 @@ begin
   select concat_ws('/', m.shard, extract(epoch from m.visible_at), m.id), m.id, m.state,
     greatest(m.visible_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base,
     m.sent_at, m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source, null::bigint,
-    null::text
+    null::text, m.failures
   from (
     select m.*,
-      sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0)) over (
+      sum(octet_length(m.body) + coalesce(octet_length(m.attributes), 0) + coalesce(octet_length(m.failures::text), 0)) over (
         order by m.shard, m.visible_at, m.id rows between unbounded preceding and 1 preceding) as bytes_before
     from (
       select m.*
-      from unnest('{0,1,2}'::smallint[]) s (shard)
+      from unnest(skipmq.shards(p_queue_id)) s (shard)
       cross join lateral (
         select m.*, t.state
         from skipmq.message m

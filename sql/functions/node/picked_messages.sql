@@ -1,5 +1,5 @@
 -- Does: returns the messages of a generation with these ids and message ids, in the order of p_ids and in the form of peek_messages. With
---   p_bytes the last one is that whose body and attributes bring them to p_bytes or more.
+--   p_bytes the last one is that whose body, attributes and failures bring them to p_bytes or more.
 -- Called by: the PeekMessages and SearchMessages actions; SQL users.
 -- Locks, in order: none.
 -- Raises: SQ005 when the generation does not exist.
@@ -10,7 +10,8 @@ create function skipmq.picked_messages(
 ) returns table (
   place text, id bigint, state text, visible_in interval, message_id uuid, body text, attributes text,
   approximate_receive_count integer, sent_at timestamptz, first_received_at timestamptz, group_id text,
-  sender text, trace_header text, dead_letter_source text, sequence_number bigint, deduplication_id text
+  sender text, trace_header text, dead_letter_source text, sequence_number bigint, deduplication_id text,
+  failures jsonb
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -36,10 +37,10 @@ begin
       else 'in-flight' end,
     greatest(m.due_at - v_now, '0'), m.message_id, m.body, m.attributes, m.receive_count - m.receive_base, m.sent_at,
     m.first_received_at, m.group_id, m.sender, m.trace_header, m.dead_letter_source, m.sequence_number,
-    m.deduplication_id
+    m.deduplication_id, m.failures
   from (
     select p.place, l.*,
-      sum(octet_length(l.body) + coalesce(octet_length(l.attributes), 0)) over (
+      sum(octet_length(l.body) + coalesce(octet_length(l.attributes), 0) + coalesce(octet_length(l.failures::text), 0)) over (
         order by p.place rows between unbounded preceding and 1 preceding) as bytes_before
     from unnest(p_ids, p_message_ids) with ordinality p (id, message_id, place)
     cross join lateral (

@@ -32,6 +32,7 @@ begin
   update skipmq.queue q set queue_id = skipmq.new_queue_id(), purged_at = v_now
   where q.queue_id = p_queue_id
   returning q.queue_id into v_id;
+  update skipmq.paused_group g set queue_id = v_id where g.queue_id = p_queue_id;
   update skipmq.generation g
   set retired_at = v_now, retired_as = 'purged', history_mode = v_queue.history_mode
   where g.queue_id = p_queue_id;

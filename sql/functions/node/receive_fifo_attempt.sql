@@ -2,7 +2,7 @@
 --   attempt of the last five minutes whose messages were not deleted or changed since, the same messages and receipts
 --   again, hidden for p_visibility_timeout seconds from now.
 -- Called by: the ReceiveMessage action; SQL users.
--- Locks, in order: advisory lock of the attempt, then those of lock_groups or receive_fifo_messages.
+-- Locks, in order: advisory lock of the attempt, then those of hold_limits, lock_groups or receive_fifo_messages.
 -- Raises: SQ005 when the generation does not exist, SQ007 when the queue is not FIFO; for an SQL user
 --   (p_commit is null) SQ008 when the attempt id is invalid, and what check_receive raises.
 -- Relies on index: receive_attempt_pkey, message_pkey, and those of the functions it calls.
@@ -29,6 +29,7 @@ as $$
 declare
   v_now timestamptz;
   v_until timestamptz;
+  v_backoff boolean; -- Redeliveries are delayed further.
   v_attempt skipmq.receive_attempt;
   v_groups bigint[];
 begin
@@ -41,6 +42,7 @@ begin
   end if;
   perform pg_advisory_xact_lock(
     hashtext('skipmq.attempt'), (hashtextextended(p_attempt_id, p_queue_id) & 1023)::integer);
+  perform skipmq.hold_limits(p_queue_id, true);
   v_now := skipmq.clock();
   select a.* into v_attempt
   from skipmq.receive_attempt a
@@ -49,14 +51,15 @@ begin
   if found then
     v_groups := skipmq.lock_groups(p_queue_id, v_attempt.ids);
     select v_now + greatest(
-      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond')
-    into v_until
+      make_interval(secs => coalesce(p_visibility_timeout, q.visibility_timeout)), interval '1 microsecond'),
+      q.retry_backoff <> ''
+    into v_until, v_backoff
     from skipmq.queue q where q.queue_id = p_queue_id;
     if v_until is not null and (
       select count(*) = cardinality(v_attempt.ids)
       from unnest(v_attempt.ids, v_attempt.receive_counts) u (id, receive_count)
       join skipmq.message m on m.id = u.id and m.queue_id = p_queue_id
-        and m.receive_count = u.receive_count and m.visible_at = v_attempt.hidden_until)
+        and m.receive_count = u.receive_count and (m.visible_at = v_attempt.hidden_until or v_backoff and m.visible_at > v_attempt.hidden_until))
     then
       update skipmq.receive_attempt a set hidden_until = v_until
       where a.queue_id = p_queue_id and a.attempt_id = p_attempt_id;

@@ -29,6 +29,5 @@ begin
     c.id, c.receive_count, c.received_at, c.message_id, c.body, c.attributes, c.approximate_receive_count, c.sent_at,
     c.first_received_at, c.group_id, c.sender, c.trace_header, c.dead_letter_source, c.arrival_count, c.sequence_number,
     c.deduplication_id, c.next_visible_in
-  from skipmq.claim_fifo_messages(p_queue_id, array[p_limit], p_visibility_timeout, p_commit, array[coalesce(p_receiver,
-    concat_ws('/', 'sql', session_user, coalesce(host(inet_client_addr()), 'local'), current_setting('application_name')))]) c;
+  from skipmq.claim_fifo_messages(p_queue_id, array[p_limit], p_visibility_timeout, p_commit, array[coalesce(p_receiver, skipmq.session_receiver())]) c;
 end $$;

@@ -49,7 +49,7 @@ begin
       from unnest(p_queue_ids, p_ends, p_visibility_timeouts) with ordinality u (queue_id, last, timeout, share)
       cross join lateral (select q.* from skipmq.queue q where q.queue_id = u.queue_id limit 1) q
       -- With a short timeout, claim_fifo_messages could claim the same messages again.
-      where q.fifo and not q.paused and coalesce(u.timeout, q.visibility_timeout) >= 5
+      where q.fifo and not q.paused and not q.limited and q.retry_backoff = '' and coalesce(u.timeout, q.visibility_timeout) >= 5
         and u.share = array_position(p_queue_ids, u.queue_id)
     ) a
     left join lateral (

@@ -9,7 +9,7 @@
 -- Routed: not: nodes run it on the partition of the queues.
 --
 -- p_quick_starts has the time from which a queue can be scanned for messages never received, if it is likely to have as many
--- as the claim may take: they are claimed together, at a third of the cost. All others, second places of a queue, places with a
+-- as the claim may take: they are claimed together, at a third of the cost. All others, limited queues, second places of a queue, places with a
 -- timeout below 5 seconds, and what is missing then, are left to receive_messages. p_held and p_held_lows have the elements of all places, those of each up to its p_held_ends.
 create function skipmq.receive_from_queues(
   p_queue_ids bigint[], p_limits integer[], p_visibility_timeouts integer[], p_commit text,
@@ -44,7 +44,7 @@ begin
     cross join lateral (select v_now - make_interval(secs => q.message_retention_period) as horizon) h
     cross join lateral (select coalesce(u.timeout, q.visibility_timeout) as timeout) t
     -- With a short timeout, receive_messages could claim the same messages again.
-    where t.timeout >= 5 and u.quick_start <= v_now and not q.fifo and not q.paused and not q.tenants
+    where t.timeout >= 5 and u.quick_start <= v_now and not q.fifo and not q.paused and not q.tenants and not q.limited and q.retry_backoff = ''
       and u.place = array_position(p_queue_ids, u.queue_id)
   ) a
   cross join lateral (

@@ -4,8 +4,8 @@
 --   there is none, or the queue is paused). Messages received before come first, since they were sent earlier; those of noisy
 --   tenants come last (SQS Developer Guide, fair queues).
 -- Called by: the ReceiveMessage action; SQL users.
--- Locks, in order: message rows, skipping locked ones; those of clear_head.
--- Raises: SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_receive raises.
+-- Locks, in order: those of claim_limited_messages; message rows, skipping locked ones; those of clear_head.
+-- Raises: what claim_limited_messages raises; SQ005 when the generation does not exist, SQ007 when the queue is FIFO; what check_receive raises.
 -- Relies on index: queue_id, message_visible, noisy_tenant_pkey.
 -- Routed: to the partition of p_queue_id.
 --
@@ -14,8 +14,8 @@
 -- messages received before, none precedes p_received_low; a claim with p_scan_start reads that shard last. Both bounds
 -- hold while all transactions in p_held are open; once one has ended, scan_from returns the bound.
 -- Messages past retention are excluded by the index condition. p_within limits how far ahead next_visible_in reads: index
--- entries of deleted in-flight messages are there too. p_commit sets synchronous_commit for the rest of the transaction.
--- Null, for SQL users, leaves it unchanged and checks the limit and the timeout, which nodes have checked themselves.
+-- entries of deleted in-flight messages are there too. p_commit sets synchronous_commit for the rest of the transaction;
+-- null, for SQL users, leaves it unchanged and checks limit and timeout.
 create function skipmq.receive_messages(
   p_queue_id bigint, p_limit integer default 1, p_visibility_timeout integer default null,
   p_commit text default null, p_low_watermark timestamptz default null, p_scan_start timestamptz default null,
@@ -32,20 +32,14 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.clock();
-  v_fifo boolean;
-  v_timeout integer;
-  v_horizon timestamptz;
-  v_tenants boolean;
-  v_until timestamptz;
+  v_fifo boolean; v_tenants boolean; v_limited boolean;
+  v_timeout integer; v_max_receives integer;
+  v_horizon timestamptz; v_until timestamptz; v_backoff jsonb;
   v_dead_letter_queue bigint;
-  v_max_receives integer;
   v_noisy text[];
-  v_shards smallint[] := case when p_scan_start is null then '{2,0}' else '{0,2}' end;
-  v_shard smallint;
-  v_low timestamptz;
-  v_from timestamptz;
-  v_left integer; v_got integer;
-  v_rounds integer := 0;
+  v_shard smallint; v_shards smallint[] := case when p_scan_start is null then '{2,0}' else '{0,2}' end;
+  v_low timestamptz; v_from timestamptz;
+  v_left integer; v_got integer; v_rounds integer := 0;
 begin
   if p_commit is not null then
     p_commit := set_config('synchronous_commit', p_commit, true);
@@ -56,8 +50,8 @@ begin
   select
     q.fifo, coalesce(p_visibility_timeout, q.visibility_timeout),
     v_now - make_interval(secs => q.message_retention_period), q.max_receive_count,
-    q.tenants and not q.paused, case when q.paused then '{}' else v_shards end
-  into v_fifo, v_timeout, v_horizon, v_max_receives, v_tenants, v_shards
+    nullif(q.retry_backoff, '')::jsonb, q.tenants and not q.paused, case when q.paused then '{}' else v_shards end, q.limited and not q.paused
+  into v_fifo, v_timeout, v_horizon, v_max_receives, v_backoff, v_tenants, v_shards, v_limited
   from skipmq.queue q where q.queue_id = p_queue_id;
   if v_fifo is distinct from false then
     perform skipmq.check_generation(p_queue_id, false);
@@ -67,6 +61,11 @@ begin
     v_dead_letter_queue := skipmq.dead_letter_queue(p_queue_id);
   end if;
   v_max_receives := case when v_dead_letter_queue is null then 2147483647 else v_max_receives end;
+  if v_limited then
+    return query select c.* from skipmq.claim_limited_messages(
+      p_queue_id, p_limit, v_timeout, v_dead_letter_queue, v_max_receives, p_commit is null, p_within) c;
+    return;
+  end if;
   if v_tenants then
     v_noisy := array(select t.group_id from skipmq.noisy_tenant t where t.queue_id = p_queue_id and t.until > v_now);
     -- Noisy tenants come last, except in one of ten receives, so that they do not starve.
@@ -105,7 +104,8 @@ begin
         for no key update skip locked
       )
       update skipmq.message m set
-        visible_at = v_until, shard = case v_shard when 0 then 2 else v_shard end,
+        visible_at = case when v_backoff is null then v_until else v_until + skipmq.retry_delay(v_backoff, m.receive_count - m.receive_base + 1) end,
+        shard = case v_shard when 0 then 2 else v_shard end,
         receive_count = least(m.receive_count, 2147483645) + 1,
         receive_base = least(m.receive_base, 2147483645),
         first_received_at = coalesce(m.first_received_at, v_now)

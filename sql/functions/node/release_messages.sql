@@ -28,7 +28,7 @@ begin
       from unnest(p_ids, p_message_ids) with ordinality u (id, message_id, place)
       left join (
         select m.id, m.message_id from skipmq.message m
-        where not v_fifo and m.queue_id = p_queue_id and m.shard = any ('{1,2}') and m.group_no is null
+        where not v_fifo and m.queue_id = p_queue_id and m.shard = any (skipmq.shards(p_queue_id)) and m.group_no is null
           and m.visible_at > v_now and m.receive_count > m.receive_base and m.message_id = any (p_message_ids)
         union all
         select m.id, m.message_id

@@ -10,8 +10,7 @@
 --
 -- The locks are taken before the sequence numbers and held until the commit, so that the messages of a group become
 -- visible in the order of their numbers. p_commit sets synchronous_commit for the rest of the transaction. Null, for SQL
--- users, leaves it unchanged, prevents the queue from being purged or deleted until the transaction ends, checks the
--- messages, and adds the deduplication ids of content-based deduplication, as nodes do themselves.
+-- users, leaves it unchanged, holds the queue until the transaction ends, checks the messages, and adds content-based ids.
 create function skipmq.send_fifo_messages(
   p_queue_id bigint,
   p_message_ids uuid[],
@@ -35,9 +34,9 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_scope text;
+  v_known interval;
   v_keys uuid[];
-  v_fresh bigint[];
-  v_numbers bigint[];
+  v_fresh bigint[]; v_numbers bigint[];
   v_places bigint[];
 begin
   if p_commit is not null then
@@ -45,7 +44,8 @@ begin
   else
     perform skipmq.hold_generation(p_queue_id);
   end if;
-  select q.deduplication_scope into v_scope from skipmq.queue q where q.queue_id = p_queue_id and q.fifo;
+  select q.deduplication_scope, make_interval(secs => greatest(q.deduplication_seconds, 300))
+  into v_scope, v_known from skipmq.queue q where q.queue_id = p_queue_id and q.fifo;
   if not found then
     perform skipmq.check_generation(p_queue_id, true);
   end if;
@@ -87,7 +87,7 @@ begin
     ) f
   ), fresh as (
     insert into skipmq.deduplication as d (queue_id, key, expires_at, sequence_number, message_id)
-    select p_queue_id, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    select p_queue_id, n.key, v_now + v_known, n.sequence_number, p_message_ids[n.place]
     from numbered n
     order by n.key
     on conflict on constraint deduplication_pkey do update set

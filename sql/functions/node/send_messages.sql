@@ -65,8 +65,9 @@ begin
   select
     nextval('skipmq.message_id_seq'),
     v_now + make_interval(secs => greatest(coalesce(u.delay, q.delay_seconds), 0)),
-    v_now, v_now, p_queue_id,
-    case when q.tenants and u.group_id is not null then skipmq.shard_of(p_queue_id, u.group_id, v_now) else 0 end,
+    v_now, case when u.delay > 900 then v_now + make_interval(secs => u.delay) else v_now end, p_queue_id,
+    case when q.limited then skipmq.lane_of(q.priority_mode, u.attributes)
+      when q.tenants and u.group_id is not null and u.delay > 900 is not true then skipmq.shard_of(p_queue_id, u.group_id, v_now) else 0 end,
     u.message_id, u.group_id, p_sender, u.trace_header, u.attributes, u.body
   from skipmq.queue q
   cross join (
@@ -77,7 +78,14 @@ begin
   where q.queue_id = p_queue_id and not q.fifo;
   if not found then
     perform skipmq.check_generation(p_queue_id, false);
-  elsif p_group_ids is not null and array_remove(p_group_ids, null) <> '{}' then
+    return;
+  end if;
+  if 900 < any (p_delays) then
+    perform skipmq.count_delayed(
+      array_fill(p_queue_id, array[cardinality(p_delays)]),
+      array(select case when u.delay > 900 then v_now + make_interval(secs => u.delay) end from unnest(p_delays) u (delay)), 1);
+  end if;
+  if p_group_ids is not null and array_remove(p_group_ids, null) <> '{}' then
     -- The next message with a group does so where another transaction holds the row.
     update skipmq.queue q set tenants = true
     from (

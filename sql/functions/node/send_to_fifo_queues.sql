@@ -24,16 +24,18 @@ declare
   v_now timestamptz := skipmq.clock();
   v_groups bigint[];
   v_keys uuid[];
+  v_known interval[]; -- For how long the keys are known.
   v_gone bigint[]; v_busy bigint[];
   v_left bigint[]; -- The places of messages that are not stored, nor duplicates.
   v_fresh bigint[]; v_numbers bigint[];
 begin
   p_commit := set_config('synchronous_commit', p_commit, true);
-  select array_agg(k.group_no order by k.place), array_agg(k.key order by k.place), array_agg(k.place) filter (where k.gone)
-  into v_groups, v_keys, v_gone
+  select array_agg(k.group_no order by k.place), array_agg(k.key order by k.place), array_agg(k.known order by k.place),
+    array_agg(k.place) filter (where k.gone)
+  into v_groups, v_keys, v_known, v_gone
   from (
     select
-      u.place, q.queue_id is null as gone,
+      u.place, q.queue_id is null as gone, make_interval(secs => greatest(q.deduplication_seconds, 300)) as known,
       case when q.queue_id is not null then hashtextextended(u.group_id, u.queue_id) end as group_no,
       encode(substr(sha256(convert_to(
         case when q.deduplication_scope = 'messageGroup' then u.group_id || E'\n' else '' end || u.deduplication_id,
@@ -63,7 +65,7 @@ begin
     ) f
   ), inserted as (
     insert into skipmq.deduplication as d (queue_id, key, expires_at, sequence_number, message_id)
-    select n.queue_id, n.key, v_now + interval '5 minutes', n.sequence_number, p_message_ids[n.place]
+    select n.queue_id, n.key, v_now + v_known[n.place], n.sequence_number, p_message_ids[n.place]
     from numbered n
     order by n.queue_id, n.key
     on conflict on constraint deduplication_pkey do update set

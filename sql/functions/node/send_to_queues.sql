@@ -50,8 +50,9 @@ begin
       select
         nextval('skipmq.message_id_seq'),
         v_now + make_interval(secs => greatest(coalesce(u.delay, q.delay_seconds), 0)),
-        v_now, v_now, q.queue_id,
-        case when q.tenants and u.group_id is not null then skipmq.shard_of(q.queue_id, u.group_id, v_now) else 0 end,
+        v_now, case when u.delay > 900 then v_now + make_interval(secs => u.delay) else v_now end, q.queue_id,
+        case when q.limited then skipmq.lane_of(q.priority_mode, u.attributes)
+      when q.tenants and u.group_id is not null and u.delay > 900 is not true then skipmq.shard_of(q.queue_id, u.group_id, v_now) else 0 end,
         u.message_id, u.group_id, u.sender, u.trace_header, u.attributes, u.body
       from (
         select
@@ -66,6 +67,10 @@ begin
       select v_now, s.queue_id, count(*), 'sent', sum(s.bytes) from stored s group by s.queue_id
     )
     select count(*) into v_stored from stored;
+    if v_stored > 0 and 900 < any (p_delays) then
+      perform skipmq.count_delayed(p_queue_ids, array(
+        select case when u.delay > 900 then v_now + make_interval(secs => u.delay) end from unnest(p_delays) u (delay)), 1);
+    end if;
     if v_stored > 0 and p_group_ids is not null and array_remove(p_group_ids, null) <> '{}' then
       update skipmq.queue q set tenants = true
       from (

@@ -22,7 +22,15 @@ begin
   where a.key not in (
     'VisibilityTimeout', 'DelaySeconds', 'MaximumMessageSize', 'MessageRetentionPeriod',
     'ReceiveMessageWaitTimeSeconds', 'Policy', 'RedrivePolicy', 'RedriveAllowPolicy', 'KmsMasterKeyId', 'KmsDataKeyReusePeriodSeconds',
-    'SqsManagedSseEnabled', 'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode')
+    'SqsManagedSseEnabled',
+    'MaximumDelaySeconds',
+    'HistoryMode', 'ReplicationMode', 'Paused', 'PausedBy', 'BodySchema', 'BodySchemaMode',
+    'DeduplicationSeconds', 'RetryBackoff',
+    'MaximumInFlight',
+    'MaximumReceiveRate',
+    'MaximumReceiveRatePerGroup',
+    'ReceiveBurst')
+    and not (not v_queue.fifo and a.key in ('MaximumInFlightPerGroup', 'PriorityMode'))
     and not (v_queue.fifo and a.key in (
       'FifoQueue', 'ContentBasedDeduplication', 'DeduplicationScope', 'FifoThroughputLimit'))
   limit 1;
@@ -45,6 +53,7 @@ begin
   update skipmq.queue q set
     visibility_timeout = coalesce((p_attributes ->> 'VisibilityTimeout')::integer, q.visibility_timeout),
     delay_seconds = coalesce((p_attributes ->> 'DelaySeconds')::integer, q.delay_seconds),
+    maximum_delay_seconds = coalesce((p_attributes ->> 'MaximumDelaySeconds')::integer, q.maximum_delay_seconds),
     maximum_message_size = coalesce((p_attributes ->> 'MaximumMessageSize')::integer, q.maximum_message_size),
     message_retention_period =
       coalesce((p_attributes ->> 'MessageRetentionPeriod')::integer, q.message_retention_period),
@@ -68,7 +77,20 @@ begin
     history_mode = coalesce(p_attributes ->> 'HistoryMode', q.history_mode),
     body_schema = coalesce(p_attributes ->> 'BodySchema', q.body_schema),
     body_schema_mode = coalesce(p_attributes ->> 'BodySchemaMode', q.body_schema_mode),
+    deduplication_seconds = coalesce((p_attributes ->> 'DeduplicationSeconds')::integer, q.deduplication_seconds),
+    retry_backoff = coalesce(p_attributes ->> 'RetryBackoff', q.retry_backoff),
     replication_mode = coalesce(p_attributes ->> 'ReplicationMode', q.replication_mode),
+    maximum_in_flight = case when p_attributes ? 'MaximumInFlight'
+      then nullif(p_attributes ->> 'MaximumInFlight', '')::integer else q.maximum_in_flight end,
+    maximum_in_flight_per_group = case when p_attributes ? 'MaximumInFlightPerGroup'
+      then nullif(p_attributes ->> 'MaximumInFlightPerGroup', '')::integer else q.maximum_in_flight_per_group end,
+    maximum_receive_rate = case when p_attributes ? 'MaximumReceiveRate'
+      then nullif(p_attributes ->> 'MaximumReceiveRate', '')::numeric else q.maximum_receive_rate end,
+    maximum_receive_rate_per_group = case when p_attributes ? 'MaximumReceiveRatePerGroup'
+      then nullif(p_attributes ->> 'MaximumReceiveRatePerGroup', '')::numeric else q.maximum_receive_rate_per_group end,
+    receive_burst = case when p_attributes ? 'ReceiveBurst'
+      then nullif(p_attributes ->> 'ReceiveBurst', '')::integer else q.receive_burst end,
+    priority_mode = coalesce(p_attributes ->> 'PriorityMode', q.priority_mode),
     paused = coalesce((p_attributes ->> 'Paused')::boolean, q.paused),
     paused_at = case (p_attributes ->> 'Paused')::boolean
       when true then coalesce(q.paused_at, skipmq.clock()) when false then null else q.paused_at end,
@@ -83,6 +105,9 @@ begin
   if not found then
     perform skipmq.check_generation(p_queue_id);
   end if;
+  update skipmq.queue q set limited = true
+  where q.queue_id = p_queue_id and not q.limited and (q.priority_mode <> 'none' or num_nonnulls(
+    q.maximum_in_flight, q.maximum_in_flight_per_group, q.maximum_receive_rate, q.maximum_receive_rate_per_group) > 0);
   if v_queue.fifo and p_attributes ? 'DelaySeconds' then
     -- The delay applies to waiting messages too: the next receive reads all groups again.
     update skipmq.message_group g set available_at = skipmq.clock()

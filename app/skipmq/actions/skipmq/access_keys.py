@@ -25,6 +25,7 @@ PERMISSIONS = (
     "GetQueueAttributes",
     "SetQueueAttributes",
     "PauseQueue",
+    "PauseMessageGroup",
     "PurgeQueue",
     "StartMessageMoveTask",
     "DeleteQueue",

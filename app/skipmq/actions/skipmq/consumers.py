@@ -44,6 +44,18 @@ def user_of(node: Node, key_id: str | None) -> str | None:
     return node.keys.user(key_id)
 
 
+def receiver(node: Node, text: str | None) -> dict[str, str | None]:
+    """Return what is known of a receiver as groups and failures keep it, by members of structs."""
+    if text is None:
+        return {}
+    interface, caller, address = text.split("/", 2)
+    if interface == "sql":
+        address, _, application = address.partition("/")
+        return {"role": caller, "application": application, "client_address": address}
+    user = user_of(node, caller)
+    return {"access_key_id": caller or None, "user": user, "client_address": address}
+
+
 async def list_nodes(node: Node, call: Call[extensions.ListNodes]) -> dict[str, Any]:
     """List the worker processes of all nodes with their figures of the last minute."""
     found = await workers.known(node.database, call.deadline)

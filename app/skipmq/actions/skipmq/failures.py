@@ -7,6 +7,7 @@ from skipmq.actions.sqs import messages
 from skipmq.broker import inspection
 from skipmq.broker.inspection import MessageFailures, Reference
 from skipmq.broker.messages import receipts
+from skipmq.broker.messages.fifo import receiver_text
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import errors, extensions, limits, requests
@@ -27,7 +28,9 @@ async def fail_message(
         )
     checks.visibility_timeout(parameters.VisibilityTimeout)
     received = _received(node, queue, parameters.ReceiptHandle)
-    if not await inspection.record_failure(node.database, queue, *received, reason, call.deadline):
+    if not await inspection.record_failure(
+        node.database, queue, *received, reason, _receiver(call), call.deadline
+    ):
         raise messages.gone(parameters.ReceiptHandle)
     if parameters.VisibilityTimeout is not None:
         change = requests.ChangeMessageVisibility(
@@ -49,9 +52,15 @@ async def dead_letter_message(
     if "\0" in reason:
         raise errors.InvalidParameterValueException("FailureReason must have no NUL.")
     received = _received(node, queue, handle)
-    if not await inspection.dead_letter(node.database, queue, *received, reason, call.deadline):
+    if not await inspection.dead_letter(
+        node.database, queue, *received, reason, _receiver(call), call.deadline
+    ):
         raise messages.gone(handle)
     return {}
+
+
+def _receiver(call: Call) -> str:
+    return receiver_text(call.identity.key_id, call.request.client)
 
 
 def _received(node: Node, queue: Queue, handle: str) -> tuple[Reference, int]:

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from skipmq.actions import checks, paging
-from skipmq.actions.skipmq.consumers import user_of
+from skipmq.actions.skipmq.consumers import receiver
 from skipmq.broker import groups
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -14,7 +14,6 @@ from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
 
 _PAGE = 50
-_MESSAGE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}/-?[0-9]{1,19}")
 
 
@@ -35,25 +34,13 @@ async def list_message_groups(
     )
     result: dict[str, Any] = {
         "Groups": [
-            structs.replace(row, place="", receiver=None, **_receiver(node, row.receiver))
+            structs.replace(row, place="", receiver=None, **receiver(node, row.receiver))
             for row in rows[:limit]
         ]
     }
     if len(rows) > limit:
         result["NextToken"] = paging.token(rows[limit - 1].place)
     return result
-
-
-def _receiver(node: Node, text: str | None) -> dict[str, str | None]:
-    """Return what is known of who received the first message of a group last."""
-    if text is None:
-        return {}
-    interface, caller, address = text.split("/", 2)
-    if interface == "sql":
-        address, _, application = address.partition("/")
-        return {"role": caller, "application": application, "client_address": address}
-    user = user_of(node, caller)
-    return {"access_key_id": caller or None, "user": user, "client_address": address}
 
 
 async def release_messages(
@@ -71,19 +58,16 @@ async def release_messages(
         )
     if names and not queue.fifo:
         raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
-    chosen = [_chosen(each) for each in references]
+    chosen = [checks.named_message(each, "MessageReferences") for each in references]
     seconds = parameters.VisibleInSeconds
     if seconds is not None:
         if queue.fifo:
             raise errors.InvalidParameterValueException(
                 "Messages of a FIFO queue cannot be rescheduled."
             )
-        if any(number is None for number, _ in chosen):
-            raise errors.InvalidParameterValueException(
-                "A message to reschedule must be named by the reference of PeekMessages."
-            )
-        reason = f"Must be between 0 and {limits.VISIBILITY_TIMEOUT}."
-        checks.between(seconds, 0, limits.VISIBILITY_TIMEOUT, "VisibleInSeconds", reason)
+        longest = max(limits.VISIBILITY_TIMEOUT, queue.attributes.maximum_delay_seconds)
+        reason = f"Must be between 0 and {longest}."
+        checks.between(seconds, 0, longest, "VisibleInSeconds", reason)
         outcomes = await groups.reschedule(node.database, queue, chosen, seconds, call.deadline)
         changed = outcomes.count("rescheduled")
         if changed and not seconds:
@@ -109,10 +93,3 @@ async def release_messages(
             each | {"Outcome": outcome} for each, (outcome, _) in zip(what, released, strict=True)
         ],
     }
-
-
-def _chosen(text: str) -> tuple[int | None, str]:
-    """Return the number, if known, and the message ID that a reference or a message ID is."""
-    if _MESSAGE_ID.fullmatch(text):
-        return None, text
-    return checks.message_reference(text, "MessageReferences")

@@ -2,20 +2,23 @@
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from skipmq.actions import checks, paging, regions
+from skipmq.actions.skipmq.consumers import receiver
 from skipmq.actions.sqs import receive
 from skipmq.broker import inspection
-from skipmq.broker.inspection import PeekedMessage, Reference
+from skipmq.broker.inspection import Failure, PeekedMessage, Reference
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
 from skipmq.protocol.message import body_md5
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STATES = ("visible", "in-flight", "delayed")
 ORDERS = ("oldest", "receives", "size")
 _OFFSET = re.compile("[0-9]{1,4}")
@@ -37,7 +40,7 @@ async def peek_messages(
         found = await inspection.picked(
             node.database, node.budget, queue, picked(references), call.deadline
         )
-        return {"Messages": page(found)}
+        return {"Messages": page(node, found)}
     if state is not None and state not in _STATES:
         raise checks.invalid(state, "State", f"Must be one of {', '.join(_STATES)}, if provided.")
     checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
@@ -51,7 +54,7 @@ async def peek_messages(
     found = await inspection.peek(
         node.database, node.budget, queue, state, limit + 1, after, call.deadline
     )
-    shown = page(found[:limit])
+    shown = page(node, found[:limit])
     result: dict[str, Any] = {"Messages": shown}
     # The database exceeds PEEKED_BYTES by one message at most, which page cuts off.
     if len(found) > len(shown):
@@ -73,7 +76,7 @@ async def _ranked(
     found = await inspection.picked(
         node.database, node.budget, queue, ranked[first : first + limit], call.deadline
     )
-    shown = page(found)
+    shown = page(node, found)
     result: dict[str, Any] = {"Messages": shown, "Ranked": len(ranked)}
     # Messages that were deleted meanwhile are not in it.
     following = first + limit
@@ -85,12 +88,12 @@ async def _ranked(
     return result
 
 
-def page(found: Sequence[PeekedMessage]) -> list[dict[str, Any]]:
+def page(node: Node, found: Sequence[PeekedMessage]) -> list[dict[str, Any]]:
     """Return the first messages that fit into a page as JSON, at least one."""
     size = 0
     shown: list[dict[str, Any]] = []
     for each in found:
-        message = _shown(each)
+        message = _shown(node, each)
         size += len(msgspec.json.encode(message))
         if shown and size > limits.PEEKED_BYTES:
             break
@@ -123,10 +126,10 @@ async def move_messages(
 async def delete_picked_messages(
     node: Node, call: Call[extensions.DeletePickedMessages], queue: Queue
 ) -> dict[str, Any]:
-    """Delete messages that are not in flight, without a receive."""
-    outcomes = await inspection.delete(
-        node.database, queue, picked(call.parameters.MessageReferences), call.deadline
-    )
+    """Delete messages that are not in flight, without a receive; delayed ones also by their ID."""
+    references = _bounded(call.parameters.MessageReferences)
+    chosen = [checks.named_message(each, "MessageReferences") for each in references]
+    outcomes = await inspection.delete(node.database, queue, chosen, call.deadline)
     return _results(call, outcomes)
 
 
@@ -144,11 +147,15 @@ async def _target(node: Node, call: Call, source: Queue) -> Queue:
 
 def picked(references: Sequence[str]) -> list[Reference]:
     """Return what MessageReferences name."""
+    return [checks.message_reference(each, "MessageReferences") for each in _bounded(references)]
+
+
+def _bounded(references: Sequence[str]) -> Sequence[str]:
     if not 1 <= len(references) <= limits.PICKED:
         raise errors.InvalidParameterValueException(
             f"There must be 1 to {limits.PICKED} message references in the request."
         )
-    return [checks.message_reference(each, "MessageReferences") for each in references]
+    return references
 
 
 def _results(call: Call, outcomes: Sequence[str]) -> dict[str, Any]:
@@ -159,7 +166,7 @@ def _results(call: Call, outcomes: Sequence[str]) -> dict[str, Any]:
     return {"Results": results}
 
 
-def _shown(message: PeekedMessage) -> dict[str, Any]:
+def _shown(node: Node, message: PeekedMessage) -> dict[str, Any]:
     values = {key: value(message) for key, value in receive.SYSTEM_ATTRIBUTES.items()}
     result: dict[str, Any] = {
         "MessageReference": str(Reference(message.id, message.message_id)),
@@ -172,4 +179,20 @@ def _shown(message: PeekedMessage) -> dict[str, Any]:
     }
     if attributes := receive.stored_attributes(message):
         result["MessageAttributes"] = attributes
+    if failures := failed(node, message.failures):
+        result["Failures"] = failures
     return result
+
+
+def failed(node: Node, failures: str | None) -> list[Failure]:
+    """Return the failures of a message, as the database keeps them, in order of time."""
+    kept = [] if failures is None else msgspec.json.decode(failures)
+    return [
+        Failure(
+            (datetime.fromisoformat(each["at"]) - _EPOCH) // timedelta(microseconds=1),
+            each["receive"],
+            each["reason"],
+            **receiver(node, each["receiver"]),
+        )
+        for each in kept
+    ]

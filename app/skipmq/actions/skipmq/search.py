@@ -51,7 +51,7 @@ async def search_messages(
         node.database, node.budget, queue, step.references[:limit], call.deadline
     )
     result: dict[str, Any] = {
-        "Messages": page(found),
+        "Messages": page(node, found),
         "MessageReferences": [str(each) for each in step.references],
         "Found": step.found,
         "Searched": step.searched,

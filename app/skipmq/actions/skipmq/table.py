@@ -15,6 +15,7 @@ from skipmq.actions.skipmq import (
     inspection,
     overview,
     pauses,
+    schedules,
     search,
     sessions,
     tasks,
@@ -27,13 +28,16 @@ EXTENSIONS: Mapping[str, Action] = {
     "CopyMessages": on_queue(
         inspection.copy_messages, "PeekMessages", needs=access.destination_needs, is_change=True
     ),
+    "CreateSchedule": on_queue(schedules.create_schedule, "CreateSchedule", is_change=True),
     "DeadLetterMessage": on_queue(
         failures.dead_letter_message, "ChangeMessageVisibility", "DeleteMessage"
     ),
     "DeletePickedMessages": on_queue(
         inspection.delete_picked_messages, "ReceiveMessage", "DeleteMessage", is_change=True
     ),
+    "DeleteSchedule": on_account(schedules.delete_schedule, "DeleteSchedule", is_change=True),
     "DescribeDatabase": on_account(database.describe_database, "DescribeDatabase", is_read=True),
+    "DescribeSchedule": on_account(schedules.describe_schedule, "ListQueues", is_read=True),
     "EndSession": on_account(sessions.end_session, "EndSession", is_change=True),
     "FailMessage": on_queue(failures.fail_message, "ChangeMessageVisibility"),
     "GetAccessKeyRights": on_account(
@@ -60,7 +64,11 @@ EXTENSIONS: Mapping[str, Action] = {
     ),
     "ListMessageTasks": on_queue(tasks.list_message_tasks, "ListMessageMoveTasks", is_read=True),
     "ListNodes": on_account(consumers.list_nodes, "DescribeDatabase", is_read=True, seconds=5.0),
+    "ListPausedMessageGroups": on_queue(
+        pauses.list_paused_message_groups, "PeekMessages", is_read=True
+    ),
     "ListQueueStatistics": on_account(overview.list_queue_statistics, "ListQueues", is_read=True),
+    "ListSchedules": on_account(schedules.list_schedules, "ListQueues", is_read=True),
     "ListSessions": on_account(
         sessions.list_sessions, "DescribeDatabase", is_read=True, seconds=5.0
     ),
@@ -72,12 +80,18 @@ EXTENSIONS: Mapping[str, Action] = {
         needs=access.destination_needs,
         is_change=True,
     ),
+    "PauseMessageGroup": on_queue(pauses.pause_message_group, "PauseMessageGroup", is_change=True),
     "PauseQueue": on_queue(pauses.pause_queue, "PauseQueue", is_change=True),
+    "PauseSchedule": on_account(schedules.pause_schedule, "PauseSchedule", is_change=True),
     "PeekMessages": on_queue(inspection.peek_messages, "PeekMessages", is_read=True),
     "PeekNewestMessages": on_queue(
         watching.peek_newest_messages, "PeekMessages", is_read=True, seconds=2.0
     ),
     "ReleaseMessages": on_queue(groups.release_messages, "ReleaseMessages", is_change=True),
+    "ResumeMessageGroup": on_queue(
+        pauses.resume_message_group, "PauseMessageGroup", is_change=True
+    ),
+    "RunSchedule": on_account(schedules.run_schedule, "RunSchedule", is_change=True),
     "SearchMessages": on_queue(search.search_messages, "PeekMessages", is_read=True, seconds=5.0),
     "StartMessageTask": Action(
         run=tasks.start_message_task, needs=access.task_start_needs, is_change=True

@@ -4,8 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from skipmq.actions import access, checks, paging
+from skipmq.actions.skipmq.inspection import failed
 from skipmq.broker import timelines
+from skipmq.broker.inspection import Failure
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.broker.timelines import LiveMessage, SettledMessage
@@ -48,7 +52,7 @@ async def get_message_timeline(
         raise errors.InvalidParameterValueException("Invalid or expired next token.")
     found = await _Search(node, call, queue, message_id).run(reference, token)
     clock = await node.database.clock(call.deadline)
-    return _shown(found, int(clock * _MICROSECONDS))
+    return _shown(node, found, int(clock * _MICROSECONDS))
 
 
 class _Search:
@@ -105,7 +109,7 @@ class _Search:
         return access.allows(self._node, self._call, "PeekMessages", name, found.policy)
 
 
-def _shown(found: _Found, clock: int) -> dict[str, Any]:
+def _shown(node: Node, found: _Found, clock: int) -> dict[str, Any]:
     live = found.live
     # A send that was stored twice has two internal ids, each with events of its own.
     ids = dict.fromkeys([row.id for row in found.rows])
@@ -114,7 +118,11 @@ def _shown(found: _Found, clock: int) -> dict[str, Any]:
     events: list[dict[str, Any]] = []
     for id_ in ids:
         rows = [row for row in found.rows if row.id == id_]
-        events += _events(rows, live if live is not None and live.id == id_ else None)
+        stay = live if live is not None and live.id == id_ else None
+        found_events = _events(rows, stay)
+        if stay is not None:
+            _add_failures(found_events, failed(node, stay.failures))
+        events += found_events
     state = live.state if live is not None else "settled" if found.rows else "not-found"
     shown: dict[str, Any] = {"State": state, "Clock": clock, "Events": events}
     shown["QueueSearched"] = found.is_whole
@@ -124,6 +132,19 @@ def _shown(found: _Found, clock: int) -> dict[str, Any]:
             places = [row.place for row in found.rows if row.place][-_TOKEN_ROWS:]
             shown["NextToken"] = paging.token(",".join([found.searched.place, *places]))
     return shown
+
+
+def _add_failures(events: list[dict[str, Any]], failures: Sequence[Failure]) -> None:
+    """Insert failures by their times before the present state, which is the last event."""
+    place = 1
+    for failure in failures:
+        # Those before were of a message that was redriven as this one.
+        if failure.at < events[0]["At"]:
+            continue
+        while place < len(events) - 1 and events[place].get("At", failure.at) < failure.at:
+            place += 1
+        events.insert(place, {"Event": "failed", **msgspec.to_builtins(failure)})
+        place += 1
 
 
 def _events(rows: Sequence[SettledMessage], live: LiveMessage | None) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, body_schemas, errors, limits, requests
 from skipmq.protocol.call import Call
-from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS, PAUSED
+from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS, PAUSED, RetryBackoff
 
 
 def _policy(value: str) -> str | None:
@@ -51,12 +51,28 @@ def _body_schema(value: str) -> str:
     return value
 
 
+def _retry_backoff(value: str) -> str:
+    if not value:
+        return value
+    try:
+        backoff = msgspec.json.decode(value, type=RetryBackoff)
+    except msgspec.DecodeError as error:
+        raise errors.InvalidAttributeValue(
+            f"Invalid value for the parameter RetryBackoff. Reason: {error}. An example is"
+            ' {"base": 10, "factor": 2, "maximum": 3600, "jitter": 0.1}.'
+        ) from error
+    numbers = msgspec.structs.asdict(backoff).items()
+    whole = {name: int(each) if each == int(each) else each for name, each in numbers}
+    return msgspec.json.encode(whole).decode()
+
+
 # Functions that return a value in its stored form, or None if it is not allowed.
 _SPECIAL: dict[str, Callable[[str], str | None]] = {
     "Policy": _policy,
     "RedrivePolicy": redrive.policy,
     "RedriveAllowPolicy": redrive.allow_policy,
     "BodySchema": _body_schema,
+    "RetryBackoff": _retry_backoff,
     "KmsMasterKeyId": lambda text: text if len(text) <= limits.KMS_KEY_ID_LENGTH else None,
 }
 _COUNTED = {
@@ -66,7 +82,8 @@ _COUNTED = {
 }
 # Omitted at their defaults; the reuse period is shown with any KMS key.
 _REUSE = "KmsDataKeyReusePeriodSeconds"
-_HIDDEN_BY_DEFAULT = {*_SPECIAL, _REUSE}
+_LIMITS = {name for name, attribute in ATTRIBUTES.items() if attribute.allowed.is_limit}
+_HIDDEN_BY_DEFAULT = {*_SPECIAL, *_LIMITS, _REUSE}
 _FIXED = {"FifoQueue", "QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
 _ALL = {*ATTRIBUTES, *_COUNTED, *_FIXED, *PAUSED}
@@ -132,9 +149,12 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
         attribute = ATTRIBUTES.get(name)
         if attribute is None or (attribute.allowed.fifo and not fifo):
             raise checks.unknown_attribute(name)
+        if attribute.allowed.standard and fifo:
+            raise errors.InvalidAttributeName(f"You can specify {name} only for a standard queue.")
         form = _SPECIAL.get(name, attribute.stored)(value)
         if form is None:
-            raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.")
+            reason = f" Reason: Must be {attribute.range}." if name in _LIMITS else ""
+            raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.{reason}")
         result[name] = form
     return _with_one_encryption(result)
 

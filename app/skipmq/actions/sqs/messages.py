@@ -73,8 +73,8 @@ async def delete(
                 )
             elif outcome == "held":
                 failures[place] = errors.Locked()
-    if queue.fifo:
-        # The next messages of their groups may be visible.
+    if queue.fifo or queue.attributes.limited:
+        # The next messages of their groups may be visible, or there is room for others.
         node.sent(queue, len(good))
     return failures
 
@@ -137,8 +137,10 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
         raise checks.forbidden_character(errors.InvalidMessageContents)
     if attributes:
         checks.message_attributes(attributes)
+        if queue.attributes.priority_mode != "none":
+            checks.priority(attributes)
     if entry.DelaySeconds is not None:
-        checks.delay(entry.DelaySeconds)
+        checks.delay(entry.DelaySeconds, queue.attributes.maximum_delay_seconds)
     if entry.MessageGroupId is not None:
         checks.identifier(entry.MessageGroupId, "MessageGroupId")
     if entry.MessageSystemAttributes:
@@ -146,10 +148,8 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
     if queue.attributes.body_schema_mode == "enforce":
         _check_schema(body, queue.attributes.body_schema)
     deduplication_id: str | None = None
-    if queue.fifo:
+    if queue.fifo or entry.MessageDeduplicationId is not None:
         deduplication_id = _deduplication_id(entry, queue)
-    elif entry.MessageDeduplicationId is not None:
-        checks.fifo_only(entry.MessageDeduplicationId, "MessageDeduplicationId")
     return OutgoingMessage(
         new_uuid(),
         body,
@@ -169,9 +169,13 @@ def _check_schema(body: str, schema: str) -> None:
 
 
 def _deduplication_id(entry: Outgoing, queue: Queue) -> str:
-    """Return the deduplication id of a message for a FIFO queue; check what such queues need."""
+    """Return the deduplication id of a message; check what FIFO queues need."""
     given: str | None = entry.MessageDeduplicationId
+    if not (queue.fifo or queue.attributes.deduplication_seconds):
+        checks.fifo_only(given, "MessageDeduplicationId")
     checks.identifier(given, "MessageDeduplicationId")
+    if given is not None and not queue.fifo:
+        return given
     if entry.DelaySeconds:
         checks.fifo_only(entry.DelaySeconds, "DelaySeconds")
     check_fifo(entry, queue)

@@ -1,4 +1,4 @@
-"""Erasure of messages in queues, the history, the lake and the tables of a pipeline.
+"""Erasure of messages in queues, the history and the lake.
 
 The condition is SQL over the columns of the history, for both PostgreSQL and Spark; live messages
 have no `settled_at`, `outcome`, `node` and `xid`, and staged ones, which Spark's sink will send, no
@@ -13,7 +13,6 @@ from typing import Any
 
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import erasure, history
-from skipmq.analytics.spark.pipeline_erasure import Tables
 from skipmq.database.session import Session
 
 # Messages erased in one transaction.
@@ -24,7 +23,7 @@ CHUNK = 500
 class MessageCount:
     """Matching messages of a queue and day of settlement, in a place.
 
-    That is `staged`, `live`, `history`, `lake` or `tables`.
+    That is `staged`, `live`, `history` or `lake`.
     """
 
     place: str
@@ -33,9 +32,7 @@ class MessageCount:
     messages: int
 
 
-def find(
-    sessions: Sequence[Session], lake: Lake | None, condition: str, tables: Tables | None = None
-) -> list[MessageCount]:
+def find(sessions: Sequence[Session], lake: Lake | None, condition: str) -> list[MessageCount]:
     """Count the messages that match the condition, in all places: in each partition, by queue.
 
     Raises erasure.ConditionError or a Spark error for an invalid condition.
@@ -59,13 +56,11 @@ def find(
             .collect()
         )
         found += [MessageCount("lake", row["queue"], str(row["day"]), row["count"]) for row in rows]
-    if tables is not None:
-        found += [MessageCount("tables", *row) for row in tables.count(condition)]
     return found
 
 
 def erase(
-    sessions: Sequence[Session], lake: Lake | None, condition: str, tables: Tables | None = None
+    sessions: Sequence[Session], lake: Lake | None, condition: str
 ) -> Iterator[tuple[str, int]]:
     """Erase the messages that match the condition; yield the place and the count of each step.
 
@@ -79,8 +74,6 @@ def erase(
         # Not the condition, which may contain personal data.
         reason = f"forget {sha256(condition.encode()).hexdigest()[:16]}"
         yield "lake", lake.erase(condition, reason=reason)
-    if tables is not None:
-        yield "tables", tables.erase(condition)
 
 
 def _note_archived(sessions: Sequence[Session], lake: Lake, condition: str) -> None:
@@ -99,9 +92,6 @@ def _note_archived(sessions: Sequence[Session], lake: Lake, condition: str) -> N
 
 
 def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:
-    # An unfinished replay stages the remaining messages again.
-    if unsent := erasure.erase_unsent_replays(session):
-        yield "replay", unsent
     # Before live ones: they may be sent meanwhile.
     if staged := erasure.erase_staged(session, condition):
         yield "staged", staged

@@ -1,5 +1,6 @@
 """The database's counters of settled messages, to compare the rows of a reader with."""
 
+from datetime import date
 from typing import Any
 
 from skipmq.analytics.postgres import history
@@ -8,8 +9,8 @@ from skipmq.database.session import Session
 
 # Periods are kept for seven days; the first of them may be incomplete.
 _DAYS = 6
-# One statement has one snapshot. `unread` were settled by transactions that a reader below the
-# horizon has not seen. A queue without history has no rows to be compared.
+# One statement has one snapshot. `unread` were settled by transactions that the reader has not
+# reached. A queue without history has no rows to be compared.
 _COUNTERS = """
 with bound as (
   select
@@ -17,7 +18,7 @@ with bound as (
       date_bin('10 minutes', clock_timestamp() - make_interval(days => %(days)s), 'epoch'),
       %(oldest)s::timestamptz
     ) as since,
-    pg_snapshot_xmin(pg_current_snapshot())::text::bigint as horizon
+    %(position)s::bigint as horizon
 ), counted as (
   select
     p.queue_id, sum(p.deleted)::bigint as deleted, sum(p.dead_lettered)::bigint as dead_lettered
@@ -35,7 +36,7 @@ with bound as (
 select
   q.account, q.region, q.queue, q.queue_id, o.outcome, b.since, b.horizon,
   coalesce(o.counted, 0) as counted, coalesce(o.unread, 0) as unread,
-  (select count(*) from skipmq_views.erased_message) as erased
+  (select count(*) from skipmq_views.erased_message e where e.queue_id = q.queue_id) as erased
 from bound b
 cross join skipmq_views.queue q
 left join counted c on c.queue_id = q.queue_id
@@ -48,15 +49,15 @@ order by q.queue_id, o.outcome
 """
 
 
-def settled(session: Session) -> list[dict[str, Any]]:
-    """Return what the database has counted, by queue and outcome, since a time, and its horizon.
+def settled(session: Session, position: int, since: date = date.min) -> list[dict[str, Any]]:
+    """Return what the database has counted, by queue and outcome, since a time.
 
-    The rows that a reader has of transactions below `horizon`, settled at or after `since`, and
-    `unread` are `counted` together, apart from `erased`.
+    The rows of transactions below `position`, settled at or after the returned `since`, which is no
+    earlier than the day given, and `unread` are `counted` together, apart from `erased`.
     """
-    days = history.days(session)
-    oldest = day_bounds(days[0])[0] if days else None
-    cursor = session.execute(_COUNTERS.encode(), {"days": _DAYS, "oldest": oldest})
+    oldest = day_bounds(max([since, *history.days(session)[:1]]))[0]
+    parameters = {"days": _DAYS, "oldest": oldest, "position": position}
+    cursor = session.execute(_COUNTERS.encode(), parameters)
     assert cursor.description is not None
     names = [column.name for column in cursor.description]
     return [dict(zip(names, row, strict=True)) for row in cursor]

@@ -35,7 +35,7 @@ _STAGED = (
 _HISTORY = "skipmq_views.history"
 # The tables that have bodies, attributes or groups of messages, or filters of them. A partition of
 # the history has those of the history.
-TABLES = ("history", "message", "move_task", "noisy_tenant", "replay_message", "staged_message")
+TABLES = ("history", "message", "move_task", "noisy_tenant", "staged_message")
 _DAY = "to_char(settled_at at time zone 'UTC', 'YYYY-MM-DD')"
 
 
@@ -149,11 +149,6 @@ def erase_day(session: Session, condition: str, day: date) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def erase_unsent_replays(session: Session) -> int:
-    """Erase the messages that replays have staged and not sent; return their number."""
-    return session.execute("delete from skipmq.replay_message where sent_at is null").rowcount
 
 
 def vacuum(session: Session, tables: Sequence[str]) -> None:

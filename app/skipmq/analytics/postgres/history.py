@@ -100,6 +100,17 @@ def server(session: Session) -> Server:
     return Server(f"{system}/{session.info.dbname}", timeline, horizon, now, lag)
 
 
+def identity(session: Session) -> str:
+    """Return what a database has in common with its standbys alone."""
+    return str(
+        _one(
+            session,
+            "select format('%s/%s', s.system_identifier, d.oid) from pg_control_system() s,"
+            " pg_database d where d.datname = current_database()",
+        )[0]
+    )
+
+
 def partition_addresses(session: Session) -> list[str] | None:
     """Return the addresses of a router's partitions, None for a database that is no router."""
     if not _one(session, "select to_regnamespace('skipmq_router') is not null")[0]:
@@ -111,6 +122,12 @@ def partition_addresses(session: Session) -> list[str] | None:
 def now(session: Session) -> datetime:
     """Return the database's time, in whole seconds."""
     (moment,) = _one(session, "select date_trunc('second', clock_timestamp())")
+    return moment  # type: ignore[no-any-return]
+
+
+def first_counted(session: Session) -> datetime | None:
+    """Return when the first counted period with an event begins; they are kept for seven days."""
+    (moment,) = _one(session, "select min(start) from skipmq_views.queue_period")
     return moment  # type: ignore[no-any-return]
 
 

@@ -4,8 +4,6 @@ import os
 import sys
 from secrets import token_hex
 
-from skipmq.config.environment import PREFIX
-
 
 def prepare_spark(master: str) -> None:
     """Set Spark's Python to this one and, with a local master, its address to loopback."""
@@ -24,13 +22,9 @@ def prepare_spark_connect() -> None:
     os.environ.setdefault("SPARK_CONNECT_AUTHENTICATE_TOKEN", token_hex(16))
 
 
-def spark_client(remote: str, url: str) -> dict[str, str]:
-    """Return the environment of a client of Spark Connect that reads the database at `url`."""
-    return os.environ | {
-        "SPARK_API_MODE": "connect",
-        "SPARK_REMOTE": remote,
-        f"{PREFIX}ANALYTICS_URL": url,
-    }
+def spark_client(remote: str) -> dict[str, str]:
+    """Return the environment of a client of Spark Connect."""
+    return os.environ | {"SPARK_API_MODE": "connect", "SPARK_REMOTE": remote}
 
 
 def java_home() -> str | None:

@@ -1,10 +1,7 @@
-"""What the pipeline's definitions read: the live stream, and the database's counters.
-
-A run defines its datasets before it starts, so that the counters are older than all rows of bronze
-that the run adds: these are complete below the counters' horizon.
-"""
+"""What the pipeline's definitions read: one version of the lake, and the database's counters."""
 
 from contextlib import suppress
+from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
@@ -18,11 +15,10 @@ from pyspark.sql.types import (
 from skipmq import config
 from skipmq.analytics import partitions
 from skipmq.analytics.errors import AnalyticsError
-from skipmq.analytics.postgres import counters
+from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.postgres import counters, history
 from skipmq.database import session
 
-# Settings of the pipeline, in the configuration of spark-pipeline.yml.
-_ROWS, _BODIES = "spark.skipmq.rows", "spark.skipmq.bodies"
 # Not as text, which Spark Connect would have parsed by the server, and definitions may not.
 _COUNTERS = StructType(
     [
@@ -35,31 +31,30 @@ _COUNTERS = StructType(
 )
 
 
-def stream(spark: SparkSession) -> DataFrame:
-    """Return the history as it grows; raise AnalyticsError if no database is configured."""
-    options = {
-        "url": _url(),
-        "maxRowsPerTrigger": spark.conf.get(_ROWS, "500000"),
-        "bodies": spark.conf.get(_BODIES, "true"),
-    }
-    return spark.readStream.format("skipmq").options(**options).load()
+@cache
+def lake(spark: SparkSession) -> Lake:
+    """Open the lake, of which a run reads one version; raise AnalyticsError if there is none."""
+    path = config.load().settings.archive
+    if not path:
+        raise AnalyticsError("no lake is configured: set SKIPMQ_ARCHIVE")
+    return Lake.open(spark, path)
 
 
 def counted(spark: SparkSession) -> DataFrame:
-    """Return the counters of each database, as `counters.settled` does; raise like `stream`.
+    """Return the counters of each database, as `counters.settled` does.
 
-    Those of a partition that is unavailable are left out.
+    Those of a partition that is unavailable are left out. Raises AnalyticsError if no database is
+    configured.
     """
-    rows = []
-    for url in partitions.urls(_url()):
-        with suppress(session.Unavailable), session.connect(url, "skipmq pipeline") as connection:
-            rows += counters.settled(connection)
-    return spark.createDataFrame([tuple(row.values()) for row in rows], _COUNTERS)
-
-
-def _url() -> str:
-    settings = config.load().settings
+    settings, table = config.load().settings, lake(spark).table
     url = settings.analytics_url or settings.database_url
     if not url:
         raise AnalyticsError("no database is configured: set SKIPMQ_DATABASE_URL")
-    return url
+    numbers = {identifier: number for number, identifier in table.databases.items()}
+    rows = []
+    for each in partitions.urls(url):
+        with suppress(session.Unavailable), session.connect(each, "skipmq pipeline") as connection:
+            number = numbers.get(history.server(connection).database)
+            position = 0 if number is None else table.position(number)
+            rows += counters.settled(connection, position, table.expired)
+    return spark.createDataFrame([tuple(row.values()) for row in rows], _COUNTERS)

@@ -5,17 +5,9 @@ import re
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 
-_CAUSE = re.compile(r"^(?:Caused by: |: )?[\w.$]+(?:Exception|Error): ([^\n]+)", re.MULTILINE)
+_CAUSE = re.compile(r"^(?:Caused by: |: )?[\w.$]*(?:Exception|Error): ([^\n]+)", re.MULTILINE)
 # Patterns and the explanations of their last matches.
 _PATTERNS = {
-    # Spark's executors use another Python.
-    re.compile(
-        r"No module named '(?:skipmq|pyarrow|psycopg|pyspark)\b[^\n]*"
-        r'|\[PYTHON_VERSION_MISMATCH\][^\n]*|Cannot run program "[^"]*python[^"]*"'
-    ): (
-        "the Python of Spark's executors cannot be used: {}. Install skipmq[analytics] on every"
-        " machine for the same Python, and set PYSPARK_PYTHON to it"
-    ),
     re.compile(r"(?:FILE_NOT_EXIST\]|\[PATH_NOT_FOUND\]).*?([\w/+:.=-]+\.parquet)", re.DOTALL): (
         "the file {} of the lake is missing: check the lake with `skipmq analytics verify`, and"
         " export it again with --repair"
@@ -47,13 +39,27 @@ def explain(error: Exception) -> str | None:
     if not isinstance(error, PySparkException | Py4JError):
         return None
     text = str(error).strip()
+    if remedy := _remedy(text):
+        return remedy
+    if isinstance(error, AnalysisException):
+        return f"Spark rejected the query: {text.splitlines()[0]}"
+    causes = _CAUSE.findall(text)
+    return f"Spark failed: {causes[-1] if causes else text.splitlines()[0]}"
+
+
+def first_reason(text: str) -> str:
+    """Return the reason of what a program of Spark's printed before it failed: the first error."""
+    if remedy := _remedy(text):
+        return remedy
+    causes = _CAUSE.findall(text) or [line for line in reversed(text.splitlines()) if line.strip()]
+    return f"Spark failed: {causes[0]}" if causes else "Spark failed"
+
+
+def _remedy(text: str) -> str | None:
     for part, remedy in _REMEDIES.items():
         if part in text:
             return remedy
     for pattern, remedy in _PATTERNS.items():
         if found := pattern.findall(text):
             return remedy.format(found[-1])
-    if isinstance(error, AnalysisException):
-        return f"Spark rejected the query: {text.splitlines()[0]}"
-    causes = _CAUSE.findall(text)
-    return f"Spark failed: {causes[-1] if causes else text.splitlines()[0]}"
+    return None

@@ -6,10 +6,9 @@ the batch in the same transaction. So a task that is repeated, and a batch that 
 its driver died, send nothing twice.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
-from time import sleep
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -18,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, Wri
 from pyspark.sql.types import StructType
 
 from skipmq.analytics.errors import SendError
-from skipmq.analytics.postgres.staging import Batch
+from skipmq.analytics.postgres.staging import GROUPS, Batch
 from skipmq.analytics.spark import outgoing
 from skipmq.analytics.spark.outgoing import Outgoing, Part, Task, Way
 from skipmq.analytics.spark.wire import Endpoint
@@ -29,12 +28,6 @@ from skipmq.protocol.identity import QueueName
 
 # Spark's properties of the tasks of a stream.
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
-# The limits of a batch in one transaction, its messages and its groups in a FIFO queue: each group
-# takes a lock, and each statement one.
-_WHOLE, _GROUPS = 100_000, 200
-_CHUNK, _CHUNK_BYTES = 500, 8 << 20
-# Seconds between two looks at a queue that is full.
-_PAUSE = 0.5
 # Refused rows of a partition, and of a batch, that the error names.
 _NAMED = 20
 
@@ -54,19 +47,14 @@ class Staged:
         """Stage messages."""
         batch = Batch(self.queue, task.stream, None)
         with self._connect() as connection:
-            for chunk in outgoing.chunks(messages, _CHUNK, _CHUNK_BYTES):
-                yield from batch.stage(connection, part, chunk)
+            yield from batch.stage(connection, part, messages)
 
     def commit(self, stream: str, batch: int | None, parts: Sequence[Part]) -> None:
-        """Send the parts, in one transaction, or in several where it is large or has a depth."""
+        """Send the parts."""
         count, groups = sum(p.rows for p in parts), sum(p.groups for p in parts)
-        whole = self.depth is None and count <= _WHOLE and groups <= _GROUPS
-        chunk = _GROUPS if groups > _GROUPS else _CHUNK
         to_send, ids = Batch(self.queue, stream, batch), [part.id for part in parts]
-        with self._connect() as connection, connection.transaction() if whole else nullcontext():
-            while (sent := to_send.send(connection, ids, count, chunk, self.depth)) != 0:
-                if sent is None:
-                    sleep(_PAUSE)
+        with self._connect() as connection:
+            deque(to_send.deliver(connection, ids, count, groups, depth=self.depth), maxlen=0)
 
     def discard(self, stream: str, parts: Sequence[Part]) -> None:
         """Delete what the parts have staged."""
@@ -123,7 +111,7 @@ class _Writer:
             nonlocal count
             for message in outgoing.messages(task.partition, rows):
                 count += 1
-                if message.group_id is not None and len(groups) <= _GROUPS:
+                if message.group_id is not None and len(groups) <= GROUPS:
                     groups.add(message.group_id)
                 yield message
 

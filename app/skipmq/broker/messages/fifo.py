@@ -111,7 +111,11 @@ class FifoMessages(Messages):
     ) -> list[Outcome]:
         # Each request claims its own groups, since consumers must not share one.
         parameters: tuple[Any, ...]
-        receivers = [_receiver(each.recipient) for share in shares for each in share.claims]
+        receivers = [
+            receiver_text(each.recipient.caller, each.recipient.address)
+            for share in shares
+            for each in share.claims
+        ]
         if len(shares) == 1:
             claims = statements.RECEIVE_FIFO
             (share,) = shares
@@ -154,7 +158,7 @@ class FifoMessages(Messages):
 
         Source: SQS API Reference, ReceiveMessage, ReceiveRequestAttemptId.
         """
-        receiver = _receiver(recipient)
+        receiver = receiver_text(recipient.caller, recipient.address)
         parameters = (queue.id, attempt, limit, visibility_timeout, ASYNC_COMMIT, receiver)
         expected = self._budget.expected(queue.id, limit)
         with await self._budget.room(limit, expected, deadline):
@@ -194,9 +198,9 @@ class FifoMessages(Messages):
         return await _with_groups(self._changes, partition, queue.id, changes, deadline)
 
 
-def _receiver(recipient: Recipient) -> str:
-    """Return who receives, as groups keep it."""
-    return f"http/{recipient.caller or ''}/{recipient.address}"
+def receiver_text(key_id: str | None, address: str) -> str:
+    """Return who receives, as groups and failures keep it."""
+    return f"http/{key_id or ''}/{address}"
 
 
 def _answer(

@@ -2,13 +2,13 @@
 
 import asyncio
 from asyncio import Future
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from skipmq.broker.messages import statements
+from skipmq.broker.messages import budget, statements
 from skipmq.broker.messages.budget import Budget
-from skipmq.broker.messages.message import Reception, StoredMessage
+from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMessage
 from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
     HELD,
@@ -46,6 +46,18 @@ _LOOKAHEAD = 1
 _READABLE = 100
 
 
+def _columns(messages: Sequence[OutgoingMessage]) -> tuple[list[Any] | None, ...]:
+    """Return the parameters for messages to send."""
+    return (
+        [m.message_id for m in messages],
+        [m.body for m in messages],
+        statements.array([m.attributes for m in messages]),
+        statements.array([m.delay_seconds for m in messages]),
+        statements.array([m.group_id for m in messages]),
+        statements.array([m.trace_header for m in messages]),
+    )
+
+
 class StandardMessages(Messages):
     """The SQL functions for messages of standard queues."""
 
@@ -64,6 +76,8 @@ class StandardMessages(Messages):
     ) -> None:
         super().__init__(database, replication, tracing, bytes_)
         self._scans = scans or Scans()
+        # By queue, ReplicationMode and sender.
+        self._unique_sends = self._grouped("send-unique", self._send_unique)
         self._deletes = self._grouped("delete", self._delete, overtaken_after=OVERTAKEN_AFTER)
         # Probes that no claim waits for.
         self._probes: set[asyncio.Task[None]] = set()
@@ -72,19 +86,50 @@ class StandardMessages(Messages):
         """Claim from the heads of all queues again."""
         self._scans.forget()
 
+    def send(
+        self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
+    ) -> Awaitable[list[StoredMessage]]:
+        """Store messages durably, all or none; return the result of each, in order.
+
+        A duplicate, where the queue has DeduplicationSeconds, has the result of the first message
+        with its deduplication id.
+        """
+        if not queue.attributes.deduplication_seconds or all(
+            message.deduplication_id is None for message in messages
+        ):
+            return super().send(queue, messages, sender, deadline)
+        size = sum([message.size for message in messages])
+        weight = budget.weight(len(messages), size)
+        key = queue.id, queue.attributes.replication_mode, sender
+        return self._unique_sends.submit(key, (messages, size), weight, deadline, queue.id)
+
+    async def _send_unique(
+        self,
+        key: tuple[int, str, str],
+        requests: Sequence[tuple[Sequence[OutgoingMessage], int]],
+        deadline: float,
+    ) -> list[list[StoredMessage]]:
+        queue_id, mode, sender = key
+        messages = [message for request, _ in requests for message in request]
+        parameters = (
+            queue_id,
+            *_columns(messages),
+            sender,
+            [m.deduplication_id for m in messages],
+            SYNC_COMMIT[mode],
+        )
+        # Safe to run again: each message has the result of its first send.
+        with await self._budget.room(len(messages), sum([size for _, size in requests]), deadline):
+            rows = await self._commit(queue_id, mode, statements.SEND_UNIQUE, parameters, deadline)
+        stored = [StoredMessage(id_) for (id_,) in rows]
+        return statements.split(stored, [request for request, _ in requests])
+
     async def _send(
         self, key: Durable, requests: Sequence[Send], deadline: float
     ) -> list[list[StoredMessage] | errors.SqsError]:
         mode = key[1]
         messages = [message for request in requests for message in request[1]]
-        items = (
-            [m.message_id for m in messages],
-            [m.body for m in messages],
-            statements.array([m.attributes for m in messages]),
-            statements.array([m.delay_seconds for m in messages]),
-            statements.array([m.group_id for m in messages]),
-            statements.array([m.trace_header for m in messages]),
-        )
+        items = _columns(messages)
         queues: Any = requests[0][0]
         senders: Any = requests[0][2]
         statement: Statement = statements.SEND

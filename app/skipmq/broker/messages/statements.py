@@ -158,6 +158,11 @@ SEND_TO_QUEUES = Statement(
     "select skipmq.send_to_queues($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     BIGINTS, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXTS, TEXT, INTERVAL,
 )  # fmt: skip
+SEND_UNIQUE = Statement(
+    "select message_id::text"
+    " from skipmq.send_unique_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) order by place",
+    BIGINT, UUIDS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXT, TEXTS, TEXT,
+)  # fmt: skip
 SEND_FIFO = Statement(
     "select place, message_id::text, sequence_number"
     " from skipmq.send_fifo_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",

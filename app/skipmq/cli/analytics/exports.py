@@ -1,7 +1,5 @@
-"""The commands `analytics export`, `stream` and `pipeline`."""
+"""The commands `analytics export` and `pipeline`."""
 
-import sys
-from collections.abc import Mapping
 from dataclasses import asdict, replace
 from datetime import date
 from functools import partial
@@ -22,6 +20,7 @@ from skipmq.cli.analytics.sources import (
 )
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import err, json_option, out, print_json
+from skipmq.config.environment import PREFIX
 from skipmq.database import session
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.lake.export import Summary
 
-_VIOLATED = 1
 _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 
 
@@ -62,13 +60,8 @@ def export_command(
         if as_archive and not is_archive:
             raise click.UsageError(f"SKIPMQ_ARCHIVE is {settings.archive}: change it instead")
         replaces = as_archive or bool(settings.archive)
-        writers = partitions.urls(url)
-        if len(writers) != len(source.databases):
-            raise click.ClickException(
-                "one of SKIPMQ_DATABASE_URL and SKIPMQ_ANALYTICS_URL names a router, or another"
-                " one: use the same router for both"
-            )
-        record = [partial(_record, each, replaces=replaces) for each in writers if is_archive]
+        writers = partitions.urls(url) if is_archive else []
+        record = [partial(_record, each, replaces=replaces) for each in writers]
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
         with Progress(
             TextColumn("{task.fields[rows]:,} rows"),
@@ -121,7 +114,11 @@ def _record(  # noqa: PLR0917 - a record.
 
 def _problems(done: "Summary", path: str) -> list[str]:
     """Return what was not exported or is damaged, with the remedies."""
-    found = _unread(done.unavailable, "exported")
+    found = [
+        f"partition {partition} is unavailable: {reason}. The others are exported; run this again"
+        " when it is available"
+        for partition, reason in done.unavailable.items()
+    ]
     if done.damage:
         more = f", and {len(done.damage) - 1} more are damaged" if done.damage[1:] else ""
         found.append(
@@ -132,14 +129,6 @@ def _problems(done: "Summary", path: str) -> list[str]:
         more = f", and {len(done.lost) - 1} more days" if done.lost[1:] else ""
         found.append(f"{done.lost[0]}{more}: restore a backup of the lake")
     return found
-
-
-def _unread(unavailable: Mapping[int, str], done: str) -> list[str]:
-    return [
-        f"partition {partition} is unavailable: {reason}. The others are {done}; run this again"
-        " when it is available"
-        for partition, reason in unavailable.items()
-    ]
 
 
 def _print_summary(done: "Summary", path: str) -> None:
@@ -157,41 +146,6 @@ def _print_summary(done: "Summary", path: str) -> None:
     out.print(f"{new}, {until}, to {path}{removed}{expired}{days}{lag}")
 
 
-@click.command("stream")
-@click.option("--output", required=True, help="Local folder or Hadoop path for Parquet.")
-@click.option("--once", is_flag=True, help="Stop when everything settled so far is written.")
-@click.option("--every", type=float, default=10.0, help="Seconds between batches (default 10).")
-@click.option(
-    "--rows", type=click.IntRange(1), default=500_000, help="Maximum number of rows in a batch."
-)
-@click.option("--bodies/--no-bodies", default=True, help="Include bodies, if the history has them.")
-@one_line_errors
-def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: bool) -> None:
-    """Write settled messages to Parquet continuously, each row once.
-
-    It can be stopped or killed at any time and resumes when it is run again. With --once the exit
-    code is 1 if a partition is unavailable, of which messages may be missing.
-    """
-    with spark_and_database(configuration().settings) as (spark, source, _):
-        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
-        from skipmq.analytics.spark import sink  # noqa: PLC0415 - as above.
-
-        options = {
-            "url": source.url,
-            "maxRowsPerTrigger": str(rows),
-            "bodies": str(bodies).lower(),
-        }
-        query = sink.start(spark, options, output, every=None if once else every)
-        try:
-            sink.watch(query, lambda batch, n: err.print(f"batch {batch}: {n} rows"))
-        finally:
-            query.stop()
-        missing = partitions.unavailable(source) if once else {}
-    out.print(f"settled messages are in {output}")
-    if missing:
-        raise click.ClickException("\n".join(_unread(missing, "written")))
-
-
 @click.command("pipeline")
 @click.option(
     "--output",
@@ -199,34 +153,34 @@ def stream_command(*, output: str, once: bool, every: float, rows: int, bodies: 
     type=click.Path(file_okay=False, path_type=Path),
     help="Local folder.",
 )
-@click.option("--refresh", is_flag=True, help="Make all tables again.")
+@click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
 @one_line_errors
-def pipeline_command(*, output: Path, refresh: bool) -> None:
-    """Bring the tables bronze, silver and gold of settled messages up to date.
+def pipeline_command(*, output: Path, lake: str | None) -> None:
+    """Make hourly tables of the lake's messages.
 
-    Runs a declarative pipeline of Spark: bronze gets the messages settled since the last run, each
-    once, silver a row for each, gold the hourly tables of the reports. It can be killed and
-    repeated at any time. Compares the tables with the database's counters; the exit code is 1 if
-    they differ. --refresh makes the tables again, of the history that the database still has.
+    Runs a declarative pipeline of Spark: bronze is the lake, silver a row for each message with its
+    whole life, gold the hourly tables of the reports. They replace those of the last run when all
+    have been computed, and the lake has as many messages as the database has counted; else the
+    former stay, and the exit code is 1. Run `analytics export` before.
     """
     settings = configuration().settings
+    path = lake_path(settings, lake)
     check_spark(settings.spark_master, _YAML, _GRPC)
     from skipmq.analytics.spark import pipeline_run  # noqa: PLC0415 - PySpark is an extra.
 
     with (
         readable_database(settings) as (url, _),
-        spark_started(settings, pipeline_run.configuration(output)) as spark,
+        pipeline_run.aside(output) as folder,
+        spark_started(settings, pipeline_run.configuration(folder)) as spark,
+        out.status("running") as status,
     ):
-        try:
-            with out.status("running") as status:
-                pipeline_run.run(
-                    spark, output, url, lambda line: status.update(escape(line)), refresh=refresh
-                )
-        except pipeline_run.ViolationError as error:
-            out.print(f"[red]expectation violated[/]: {escape(str(error))}")
-            out.print(
-                "if a failover has undone rows that the tables have, make them again with"
-                " --refresh, of the history that the database still has"
-            )
-            sys.exit(_VIOLATED)
+
+        def said(line: str) -> None:
+            if out.is_terminal:
+                status.update(escape(line))
+            else:
+                err.print(escape(line), soft_wrap=True)
+
+        variables = {f"{PREFIX}ANALYTICS_URL": url, f"{PREFIX}ARCHIVE": path}
+        pipeline_run.run(spark, folder, variables, said)
     out.print(f"the tables in {output / 'tables'} are as the database has counted")

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +23,10 @@ from skipmq.cli.analytics.options import (
     SINCE,
     UNTIL,
     WHERE,
+    Moment,
+    bounds,
     check_order,
     check_queues,
-    utc,
 )
 from skipmq.cli.analytics.sources import (
     lake_table,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _COLOURS = {"bad": "red", "watch": "yellow", "unknown": "blue", "good": "green"}
 # Matching messages remain.
 _FAILED = 1
-_ERASED_IN = ("staged", "live", "history", "lake", "tables", "replay")
+_ERASED_IN = ("staged", "live", "history", "lake")
 
 
 @click.command("report")
@@ -65,8 +65,8 @@ def report_command(
     *,
     output: Path,
     lake: str | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     queues: tuple[str, ...],
     engine: str,
     as_json: bool,
@@ -124,18 +124,20 @@ def _history(
     source: "Source | None",
     lake: str | None,
     *,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     queues: Sequence[str],
 ) -> "DataFrame":
     """Return the history with bodies."""
     from skipmq.analytics import frames  # noqa: PLC0415
 
-    selection = {"since": utc(since), "until": utc(until), "queues": queues}
+    table = lake_table(spark, lake)
+    check_queues(source, table, queues)
+    begin, end = bounds(source, table, since, until)
     if lake:
-        return frames.lake(spark, lake, **selection)  # type: ignore[arg-type]
+        return frames.lake(spark, lake, since=begin, until=end, queues=queues)
     assert source is not None
-    return frames.history(spark, source, **selection, bodies=True)  # type: ignore[arg-type]
+    return frames.history(spark, source, since=begin, until=end, queues=queues, bodies=True)
 
 
 @contextmanager
@@ -175,8 +177,8 @@ def replay_command(
     condition: str,
     queue: str,
     lake: str | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     queues: tuple[str, ...],
     rate: int | None,
     replay_id: str | None,
@@ -187,8 +189,9 @@ def replay_command(
     """Send settled messages again, selected by an SQL condition over the history.
 
     Only for queues whose HistoryMode is full, because others have no bodies in the history. A
-    replay with the same --id sends each message once, even if it is interrupted and repeated;
-    without --rate all messages are sent in one transaction. Each has the attribute
+    replay is sent once to a queue: repeated with the same --id it continues where it was
+    interrupted, with the messages that it began with. Without --rate up to 100,000 messages are
+    sent in one transaction. Each has the attribute
     skipmq.replayed_from. It needs the role of the owner or of a node.
     """
     check_order(since, until)
@@ -200,8 +203,8 @@ def replay_command(
     ):
         from skipmq.analytics import replay  # noqa: PLC0415
 
-        writer, to = replay.target(writers, place.full_name(queue, settings))
-        check_queues(source, lake_table(spark, lake), queues)
+        to = place.full_name(queue, settings)
+        writer = replay.target(writers, to)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
             selected = replay.selected(history, condition).persist()
@@ -214,12 +217,12 @@ def replay_command(
             if not yes:
                 click.confirm(visible(f"Send {count} messages to {queue}?"), abort=True, err=True)
             staged = replay.stage(writer, name, to, _ordered(selected))
-            result["sent_before"] = staged.sent
             with Progress(console=err, transient=True) as progress:
-                bar = progress.add_task(f"to {escape(queue)}", total=staged.to_send)
+                bar = progress.add_task(f"to {escape(queue)}", total=staged.rows)
                 for sent in replay.send(writer, name, to, staged, rate=rate):
                     result["sent"] += sent
                     progress.advance(bar, sent)
+            result["sent_before"] = staged.rows - result["sent"]
     if as_json:
         print_json(result)
     else:
@@ -257,11 +260,6 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 @click.command("forget")
 @WHERE
 @click.option("--lake", help="Also erase from this lake (default: SKIPMQ_ARCHIVE).")
-@click.option(
-    "--tables",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Also erase from the tables in this folder, the --output of `analytics pipeline`.",
-)
 @click.option("--dry-run", is_flag=True, help="Only show which messages would be erased.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
@@ -270,7 +268,6 @@ def forget_command(
     *,
     condition: str,
     lake: str | None,
-    tables: Path | None,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -290,12 +287,10 @@ def forget_command(
     ):
         from skipmq.analytics.lake import forget  # noqa: PLC0415
         from skipmq.analytics.lake.tables import Lake  # noqa: PLC0415
-        from skipmq.analytics.spark.pipeline_erasure import Tables  # noqa: PLC0415
 
         lake_ = Lake.find(spark, path) if path else None
-        tables_ = Tables(spark, tables) if tables else None
         with out.status("counting"):
-            before = forget.find(writers, lake_, condition, tables_)
+            before = forget.find(writers, lake_, condition)
         if not as_json:
             out.print(_places(before, "found"))
         after, erased = before, dict.fromkeys(_ERASED_IN, 0)
@@ -306,11 +301,11 @@ def forget_command(
                 click.confirm(
                     visible(f"Permanently erase {number} messages?"), abort=True, err=True
                 )
-            for place, done in forget.erase(writers, lake_, condition, tables_):
+            for place, done in forget.erase(writers, lake_, condition):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}
             forget.vacuum(writers, sorted(days))
-            after = forget.find(writers, lake_, condition, tables_)
+            after = forget.find(writers, lake_, condition)
     if as_json:
         print_json(forget.report(before, after, erased))
     elif dry_run:

@@ -109,26 +109,37 @@ def spark_and_watched_database(
 def readable_database(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the URLs of the database to read and of the nodes' database.
 
-    Raises click.ClickException if SKIPMQ_ANALYTICS_URL cannot be read, and like schema.check.
+    Raises click.ClickException if SKIPMQ_ANALYTICS_URL cannot be read or is of another database,
+    and like schema.check.
     """
     with open_database(settings) as (_, url):
         schema.check(url)
         if settings.analytics_url:
-            _check_readable(settings.analytics_url)
+            _check_readable(settings.analytics_url, url)
         reader = settings.database_url or session.as_role(url, "skipmq_reader")
         yield settings.analytics_url or reader, url
 
 
-def _check_readable(url: str) -> None:
+def _check_readable(url: str, own: str) -> None:
+    """Check that a URL is of the nodes' databases, and can be read; raise click.ClickException."""
     from skipmq.analytics import partitions  # noqa: PLC0415 - PySpark is an extra.
 
     name = "SKIPMQ_ANALYTICS_URL"
+    other = click.ClickException(
+        f"{name} is of another database than that of the nodes: set it to a standby of theirs, or"
+        " to the same router"
+    )
     try:
-        found = partitions.urls(url)
-        for each in found:
+        found, nodes = partitions.urls(url), partitions.urls(own)
+        if len(found) != len(nodes):
+            raise other
+        for each, node in zip(found, nodes, strict=True):
             # The others are read while a partition is unavailable.
             with suppress(*[session.Unavailable] if each != url else []):
-                _read(each)
+                read = _read(each)
+                with session.connect(node, "skipmq analytics", writing=True) as connection:
+                    if history.identity(connection) != read:
+                        raise other
     except session.Unavailable as error:
         raise click.ClickException(session.explain(error, name)) from error
     except session.Error as error:
@@ -137,9 +148,10 @@ def _check_readable(url: str) -> None:
         ) from error
 
 
-def _read(url: str) -> None:
+def _read(url: str) -> str:
     with session.connect(url, "skipmq analytics") as connection:
         history.queue_settings(connection, ["queue"])
+        return history.identity(connection)
 
 
 @contextmanager

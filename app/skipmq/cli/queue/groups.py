@@ -1,4 +1,4 @@
-"""The commands `queue groups` and `queue release`."""
+"""The commands `queue groups`, `queue release`, `queue reschedule` and `queue cancel`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -107,5 +107,61 @@ def queue_release(name: str, messages: Sequence[str], groups: Sequence[str]) -> 
         is_here = each["Outcome"] == "not-in-flight"
         lines.append(f"{what}: {'not in flight' if is_here else 'not found in flight'}")
     if others and not answer["Released"]:
+        raise click.ClickException("; ".join(lines[1:]))
+    return plain(answer), "\n".join(lines)
+
+
+@click.command("reschedule")
+@queue_argument
+@click.argument("messages", nargs=-1, required=True, metavar="ID...")
+@click.option(
+    "--in",
+    "seconds",
+    type=click.IntRange(0, limits.MAXIMUM_DELAY),
+    required=True,
+    metavar="SECONDS",
+    help="Seconds from now.",
+)
+@printing_json
+def queue_reschedule(name: str, messages: Sequence[str], seconds: int) -> tuple[Any, Any]:
+    """Deliver delayed messages of the queue NAME at another time, earlier or later.
+
+    \b
+    Examples:
+      skipmq queue reschedule mails 0e4d1f3a-6c1b-4a7e-9d53-1f2a3b4c5d6e --in 0
+      skipmq queue reschedule mails 0e4d1f3a-6c1b-4a7e-9d53-1f2a3b4c5d6e --in 604800
+    """  # noqa: D301 - click reads the character \b.
+    answer = act(
+        "ReleaseMessages", QueueUrl=name, MessageReferences=list(messages), VisibleInSeconds=seconds
+    )
+    return _outcomes(answer, "rescheduled", name)
+
+
+@click.command("cancel")
+@queue_argument
+@click.argument("messages", nargs=-1, required=True, metavar="ID...")
+@printing_json
+def queue_cancel(name: str, messages: Sequence[str]) -> tuple[Any, Any]:
+    """Delete delayed messages of the queue NAME before they are delivered.
+
+    \b
+    Examples:
+      skipmq queue cancel mails 0e4d1f3a-6c1b-4a7e-9d53-1f2a3b4c5d6e
+    """  # noqa: D301 - click reads the character \b.
+    answer = act("DeletePickedMessages", QueueUrl=name, MessageReferences=list(messages))
+    return _outcomes(answer, "deleted", name)
+
+
+def _outcomes(answer: Mapping[str, Any], done: str, name: str) -> tuple[Any, Any]:
+    """Return an answer, and its outcomes as text; raise ClickException where none is `done`."""
+    others = [each for each in answer["Results"] if each["Outcome"] != done]
+    count = len(answer["Results"]) - len(others)
+    lines = [f"{done} {count:,} of {name}"]
+    for each in others:
+        text = (
+            "not found, or delivered already" if each["Outcome"] == "missing" else each["Outcome"]
+        )
+        lines.append(f"{each['MessageReference']}: {text}")
+    if not count:
         raise click.ClickException("; ".join(lines[1:]))
     return plain(answer), "\n".join(lines)

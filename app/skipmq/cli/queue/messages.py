@@ -28,6 +28,7 @@ _EVENTS = (
     Column("received", 2, is_number=True),
     Column("by", 4),
 )
+_REASON = Column("reason", 1, shrinks=True)
 # The meaning of a state's time; the time of other events is when they happened.
 _TIME_PREFIXES = {"in-flight": "until ", "delayed": "until ", "visible": "since "}
 
@@ -200,6 +201,7 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
             f"there is no message {message_id} in queue {name} or in its history: a redrive gives"
             " a message another ID"
         )
+    has_failed = any("FailureReason" in event for event in timeline["Events"])
     rows = (
         (
             _TIME_PREFIXES.get(event["Event"], "") + (_exact(event["At"]) if "At" in event else ""),
@@ -207,11 +209,19 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
             event.get("QueueName", ""),
             event.get("DestinationQueueName", ""),
             cell(event.get("Receives")),
-            event.get("Program", ""),
+            _by(event),
+            *([_line(event.get("FailureReason", ""))] if has_failed else []),
         )
         for event in timeline["Events"]
     )
-    return plain(timeline), table(_EVENTS, rows)
+    return plain(timeline), table((*_EVENTS, _REASON) if has_failed else _EVENTS, rows)
+
+
+def _by(event: Mapping[str, Any]) -> str:
+    """Return the program or the consumer of an event."""
+    user = str(event.get("User") or event.get("AccessKeyId") or "").rpartition("/")[2]
+    who = (event.get("Role") or user, event.get("ClientAddress"), event.get("Application"))
+    return str(event.get("Program") or " ".join(each for each in who if each))
 
 
 def _exact(microseconds: int) -> str:

@@ -1,6 +1,7 @@
 """The commands that manage queues."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -14,7 +15,7 @@ from skipmq.cli.queue.stats import count, duration, statistics
 from skipmq.cli.source import Source, act, open_source, queue_argument
 from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits, names
-from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED, Attribute
+from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED
 
 _FIFO_QUEUE = "FifoQueue"
 _CHECKED_BY_NODE = DOCUMENTS | {"KmsMasterKeyId"}
@@ -127,7 +128,7 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
       skipmq queue set orders VisibilityTimeout=60 DelaySeconds=5
       skipmq queue set orders 'RedrivePolicy={"deadLetterTargetArn": "…", "maxReceiveCount": 5}'
 
-    An empty value removes a policy or a schema.
+    An empty value removes a policy, a schema or a limit.
     """  # noqa: D301 - click reads the character \b.
     _check(attributes, is_fifo=name.endswith(".fifo"))
     act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
@@ -136,18 +137,47 @@ def queue_set(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
 
 @click.command("pause")
 @queue_argument
+@click.option("--group", help="Pause the messages of this group alone.")
+@click.option("--list", "lists", is_flag=True, help="List the paused groups, and change nothing.")
+@click.option(
+    "--until", type=click.DateTime(), help="Pause the group until then, in UTC (default: resumed)."
+)
 @printing_json
-def queue_pause(name: str) -> tuple[Any, Any]:
+def queue_pause(
+    name: str, group: str | None, until: datetime | None, *, lists: bool
+) -> tuple[Any, Any]:
     """Pause receives of the queue NAME: they return no messages; sends go on."""
-    act("PauseQueue", QueueUrl=name)
-    return {"queue": name, "paused": True}, f"paused receives of queue {name}"
+    if lists:
+        groups = act("ListPausedMessageGroups", QueueUrl=name)["Groups"]
+        shown = Table("group", "by", "until", box=None, pad_edge=False)
+        for each in groups:
+            ends = each.get("PausedUntil")
+            until_text = "" if ends is None else datetime.fromtimestamp(ends, UTC).isoformat()
+            shown.add_row(escape(each["MessageGroupId"]), escape(each["PausedBy"]), until_text)
+        return plain({"groups": groups}), shown if groups else f"queue {name} has no paused groups"
+    if group is None:
+        if until is not None:
+            raise click.ClickException("--until is for a group: name it by --group")
+        act("PauseQueue", QueueUrl=name)
+        return {"queue": name, "paused": True}, f"paused receives of queue {name}"
+    ends = None if until is None else int(until.replace(tzinfo=UTC).timestamp())
+    act("PauseMessageGroup", QueueUrl=name, MessageGroupId=group, PausedUntil=ends)
+    result = {"queue": name, "group": group, "paused": True}
+    return result, f"paused receives of group {group} of queue {name}"
 
 
 @click.command("resume")
 @queue_argument
+@click.option("--group", help="Resume this group.")
 @printing_json
-def queue_resume(name: str) -> tuple[Any, Any]:
+def queue_resume(name: str, group: str | None) -> tuple[Any, Any]:
     """Resume receives of the queue NAME after a pause."""
+    if group is not None:
+        resumed = act("ResumeMessageGroup", QueueUrl=name, MessageGroupId=group)["Resumed"]
+        if not resumed:
+            raise click.ClickException(f"group {group} of queue {name} is not paused")
+        result = {"queue": name, "group": group, "paused": False}
+        return result, f"resumed receives of group {group} of queue {name}"
     act("PauseQueue", QueueUrl=name, Paused=False)
     return {"queue": name, "paused": False}, f"resumed receives of queue {name}"
 
@@ -224,8 +254,10 @@ def _check(attributes: Mapping[str, str], *, is_fifo: bool) -> None:
             raise click.ClickException(_unknown(name))
         if attribute.allowed.fifo and not is_fifo:
             raise click.ClickException(f"{name} is for FIFO queues, whose names end in .fifo")
+        if attribute.allowed.standard and is_fifo:
+            raise click.ClickException(f"{name} is for standard queues")
         if name not in _CHECKED_BY_NODE and attribute.stored(value) is None:
-            raise click.ClickException(f"{name} is {_range(attribute)}, not {value!r}")
+            raise click.ClickException(f"{name} is {attribute.range}, not {value!r}")
 
 
 def _unknown(name: str) -> str:
@@ -233,14 +265,6 @@ def _unknown(name: str) -> str:
     if close := get_close_matches(name.lower(), by_lower, n=1):
         return f"no attribute is named {name}: did you mean {by_lower[close[0]]}?"
     return f"no attribute is named {name}: {', '.join(sorted(by_lower.values()))}"
-
-
-def _range(attribute: Attribute) -> str:
-    allowed = attribute.allowed
-    if attribute.type is int:
-        return f"a whole number from {allowed.minimum} to {allowed.maximum}"
-    choices = ("true", "false") if attribute.type is bool else allowed.choices
-    return " or ".join((", ".join(choices[:-1]), choices[-1]))
 
 
 def described(node: Source, queue: str) -> str:

@@ -34,10 +34,7 @@ def _attributes(
     return parsed
 
 
-@click.command("send")
-@queue_argument
-@click.argument("body", default="-", metavar="[BODY|-]")
-@click.option(
+attributes_option = click.option(
     "-a",
     "--attribute",
     "attributes",
@@ -46,7 +43,13 @@ def _attributes(
     callback=_attributes,
     help="Message attribute: String, Number or Binary (base64); may be repeated.",
 )
-@click.option("--delay", type=click.IntRange(0, limits.DELAY_SECONDS), help="Delay in seconds.")
+
+
+@click.command("send")
+@queue_argument
+@click.argument("body", default="-", metavar="[BODY|-]")
+@attributes_option
+@click.option("--delay", type=click.IntRange(0, limits.MAXIMUM_DELAY), help="Delay in seconds.")
 @click.option("--group", metavar="ID", help="Group ID of a FIFO queue, or tenant of a fair queue.")
 @click.option("--dedup-id", metavar="ID", help="Deduplication ID; with several bodies, ID-1, ID-2…")
 @click.option("--lines", is_flag=True, help="Send each non-empty line of standard input.")

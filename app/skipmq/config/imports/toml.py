@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from skipmq.config.declarations import DeclaredQueue
 from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS
 
@@ -27,6 +29,11 @@ def _table(queue: DeclaredQueue) -> Iterator[str]:
     yield f"[queues.{key}]"
     for name, text in queue.attributes.items():
         yield f"{_key(name)} = {_value(_decoded(name, text))}"
+    for name, schedule in queue.schedules.items():
+        yield f"[queues.{key}.schedules.{_key(name)}]"
+        for member, value in msgspec.structs.asdict(schedule).items():
+            if value is not None:
+                yield f"{member} = {_value(value)}"
     if queue.tags:
         yield f"[queues.{key}.tags]"
         for tag, text in queue.tags.items():

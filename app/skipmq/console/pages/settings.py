@@ -40,7 +40,7 @@ class Field(NamedTuple):
         return self.attribute in DOCUMENTS
 
 
-GROUPS = ("Delivery", "FIFO", "Dead-letter queue", "Beyond SQS", "Encryption")
+GROUPS = ("Delivery", "Limits", "FIFO", "Dead-letter queue", "Beyond SQS", "Encryption")
 _LABELS = (
     Field(
         "VisibilityTimeout", "Visibility timeout", "Delivery", "duration",
@@ -49,6 +49,10 @@ _LABELS = (
     Field(
         "DelaySeconds", "Delay", "Delivery", "duration",
         "seconds until a sent message can be received",
+    ),
+    Field(
+        "MaximumDelaySeconds", "Longest delay", "Beyond SQS", "duration",
+        "seconds, up to a year, by which a message may be delayed",
     ),
     Field(
         "ReceiveMessageWaitTimeSeconds", "Receive wait time", "Delivery", "duration",
@@ -71,6 +75,32 @@ _LABELS = (
     Field(
         "RedriveAllowPolicy", "Redrive allow policy", "Dead-letter queue",
         hint="JSON: the queues that may use this one as their dead-letter queue; empty: all",
+    ),
+    Field(
+        "DeduplicationSeconds", "Deduplication", "Beyond SQS", "duration",
+        "seconds for which a deduplication ID is known; FIFO queues: 300 at least; 0: by default",
+    ),
+    Field(
+        "RetryBackoff", "Retry backoff", "Beyond SQS",
+        hint='JSON: {"base": 10, "factor": 2, "maximum": 3600, "jitter": 0.1}; empty: none',
+    ),
+    Field(
+        "MaximumInFlight", "Maximum in flight", "Limits",
+        hint="messages that are received and not yet deleted; empty: no limit",
+    ),
+    Field("MaximumInFlightPerGroup", "Maximum in flight per group", "Limits"),
+    Field(
+        "MaximumReceiveRate", "Maximum receive rate", "Limits",
+        hint="messages a second; empty: no limit",
+    ),
+    Field("MaximumReceiveRatePerGroup", "Maximum receive rate per group", "Limits"),
+    Field(
+        "ReceiveBurst", "Receive burst", "Limits",
+        hint="messages that a rate allows at once; empty: those of a second",
+    ),
+    Field(
+        "PriorityMode", "Priority", "Limits",
+        hint="by the message attribute SkipMQ.Priority, 0 to 9: strict or weighted",
     ),
     Field("Paused", "Paused", "Beyond SQS", hint="receives return no messages"),
     Field("HistoryMode", "History", "Beyond SQS", hint="the data that is kept of settled messages"),
@@ -116,7 +146,7 @@ def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
     return [
         each if not new else each._replace(choices=("", *each.choices) if each.choices else ())
         for each in FIELDS
-        if fifo or not each.about.allowed.fifo
+        if not (each.about.allowed.standard if fifo else each.about.allowed.fifo)
     ]
 
 

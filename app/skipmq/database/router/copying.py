@@ -33,6 +33,9 @@ _TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("skipmq.deduplication", ""),
     ("skipmq.receive_attempt", ""),
     ("skipmq.noisy_tenant", ""),
+    ("skipmq.paused_group", ""),
+    ("skipmq.delayed_count", ""),
+    ("skipmq.known_failure", ""),
 )
 _STAGED: tuple[LiteralString, ...] = ("skipmq.staged_message", "skipmq.staged_batch")
 _GROUPS: LiteralString = """

@@ -34,11 +34,11 @@ with copied as (
   insert into skipmq.message (
     id, visible_at, sent_at, enqueued_at, first_received_at, queue_id, receive_count, receive_base,
     arrival_count, shard, message_id, group_id, sender, trace_header, dead_letter_source,
-    attributes, body)
+    attributes, body, failures)
   select
     nextval('skipmq.message_id_seq'), skipmq.clock(), m.sent_at, m.enqueued_at, m.first_received_at,
     m.queue_id, m.receive_count, m.receive_base, m.arrival_count, m.shard, m.message_id, m.group_id,
-    m.sender, m.trace_header, m.dead_letter_source, m.attributes, m.body
+    m.sender, m.trace_header, m.dead_letter_source, m.attributes, m.body, m.failures
   from skipmq.message m
   join skipmq.queue q using (queue_id)
   where q.account = $1 and q.name = $2 and m.message_id = any ($3) and m.visible_at > skipmq.clock()

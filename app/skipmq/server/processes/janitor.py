@@ -13,7 +13,7 @@ from functools import partial
 from math import nan
 from time import monotonic
 
-from skipmq.broker import upkeep
+from skipmq.broker import schedules, upkeep
 from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
@@ -27,6 +27,8 @@ from skipmq.telemetry.metrics import GAUGES
 
 # The SQL functions that start and cancel message move tasks notify it.
 TASKS_CHANNEL = "skipmq_tasks"
+# The task that sends what schedules have due.
+SCHEDULES = "run schedules"
 # Minimum age in seconds of a transaction whose session is named in a gauge.
 NAMED_AFTER = 60.0
 # Seconds between two looks for partitions that were added.
@@ -122,7 +124,7 @@ class Janitor:
         while True:
             if await self._tasks_changed.sleep(pause):
                 for task in self._tasks:
-                    if task.name == MOVES.name:
+                    if task.name in {MOVES.name, SCHEDULES}:
                         task.due = 0.0
             pause = await self.tick()
 
@@ -168,10 +170,21 @@ class Janitor:
             Task(job.name, job.interval, partial(upkeep.run, self._database, job), job.limit)
             for job in jobs(settings)
         ]
+        found.append(self._schedules())
         if limit := settings.snapshot_limit:
             end = partial(self.end_long_snapshots, limit)
             found.append(Task("end long snapshots", 5.0, end))
         return found
+
+    def _schedules(self) -> Task:
+        """Return the task that runs what is due, and then again when the next one is."""
+
+        async def run() -> int:
+            done, task.interval = await schedules.run_due(self._database)
+            return done
+
+        task = Task(SCHEDULES, schedules.LONGEST_WAIT, run)
+        return task
 
     def _gauges(self, settings: Settings) -> list[Task]:
         found = [

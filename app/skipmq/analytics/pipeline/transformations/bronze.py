@@ -1,4 +1,4 @@
-"""Bronze: the rows of the history as they come from the database, only appended."""
+"""Bronze: the rows of the lake, of which the pipeline keeps no copy."""
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from skipmq.analytics.spark import medallion
 
 
-@dp.table
+@dp.temporary_view
 def bronze() -> DataFrame:
-    """Return every settled message since the last run, each row once."""
-    return medallion.stream(SparkSession.active())
+    """Return every message that the lake has, each row once."""
+    return medallion.lake(SparkSession.active()).frame()

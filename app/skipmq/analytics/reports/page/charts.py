@@ -213,13 +213,13 @@ def waiting(
         for n in names
     }
     legend = [("teal", "messages"), *([("muted dashed", "at the present rates")] if live else ())]
-    title, drawn = "Messages not yet settled", marks.backlog(times)
+    title, drawn = "Messages not yet received", marks.backlog(times)
     return Chart("waiting-plots", title, legend, drawn, panels, ("waiting", "ahead"))
 
 
 def _backlog(rows: Sequence[Row], step: timedelta, column: str) -> Iterator[dict[str, Any]]:
     for row in rows:
-        waits = f"{count(row['waiting'])} not settled"
+        waits = f"{count(row['waiting'])} waiting, {count(row['unsettled'])} not settled"
         text = f"{time(row['at'])}\n{waits}\noldest {duration(row['oldest_age_seconds'])}"
         yield {
             "at": milliseconds(row["at"] - step / 2),
@@ -234,7 +234,7 @@ def ages(rows: Rows, names: Sequence[str], period: Period) -> Chart:
     drawn = marks.ages(marks.Times(since, until, _length(period.step)))
     age = "oldest_age_seconds"
     panels = {n: [Panel(n, "age", list(_backlog(rows[n], period.step, age)))] for n in names}
-    return Chart("age-plots", "Age of the oldest message", (), drawn, panels, (age,))
+    return Chart("age-plots", "Age of the oldest of these", (), drawn, panels, (age,))
 
 
 def consumers(rows: Rows, names: Sequence[str], period: Period) -> Chart:

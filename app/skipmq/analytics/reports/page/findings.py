@@ -6,7 +6,15 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from skipmq.analytics.reports.page import waits
-from skipmq.analytics.reports.page.numbers import count, duration, figures, moment, percent, rate
+from skipmq.analytics.reports.page.numbers import (
+    count,
+    duration,
+    figures,
+    line,
+    moment,
+    percent,
+    rate,
+)
 from skipmq.analytics.reports.period import Period
 
 Row: TypeAlias = Mapping[str, Any]
@@ -130,7 +138,7 @@ def _time(
 
 def _waits(tables: Tables, period: Period, backlogged: set[str]) -> Iterator[Finding]:
     """Yield the longest waits, except in a backlog that is another finding."""
-    for name, episodes in waits.episodes(tables["backlog"], tables["latency"], period).items():
+    for name, episodes in waits.episodes(tables["backlog"], period).items():
         past = [e for e in episodes if name not in backlogged or e.until < period.until]
         if not past:
             continue
@@ -138,10 +146,9 @@ def _waits(tables: Tables, period: Period, backlogged: set[str]) -> Iterator[Fin
         text = f"from {moment(longest.since)} to {moment(longest.until)}"
         text += f" up to {count(longest.waiting)} waiting," if longest.waiting else ""
         text += f" the longest wait {duration(longest.seconds)}"
+        text += f"; {count(longest.arrived)} arrived, {count(longest.left)} left the backlog"
         if longest.stalled_seconds > waits.LIMIT_SECONDS:
-            text += f"; nothing was settled for {duration(longest.stalled_seconds)}"
-        elif longest.arrived or longest.settled:
-            text += f"; {count(longest.arrived)} arrived, {count(longest.settled)} were settled"
+            text += f", none for {duration(longest.stalled_seconds)}"
         if others := len(past) - 1:
             text += f"; and {others} shorter wait{'s' if others > 1 else ''}"
         yield Finding(
@@ -172,7 +179,14 @@ def _timeouts(tables: Tables) -> Iterator[Finding]:
             row, "processing_p99", "visibility_timeout", "suggested_timeout", "timed_out",
             "timed_out_rate", "deleted",
         )  # fmt: skip
-        if row["advice"] == "raise":
+        if row["advice"] == "raise" and row["processing_p99"] is None:
+            text = (
+                f"{count(row['timed_out'])} messages timed out at each of their receives, and none"
+                f" was deleted at its first: work exceeds the visibility timeout of {timeout}"
+                f" (raise it to {suggested}), or consumers die"
+            )
+            yield Finding("bad", name, text, "redelivery", row["timed_out"], values=values)
+        elif row["advice"] == "raise":
             exceeds = row["processing_p99"] > row["visibility_timeout"]
             text = (
                 f"{rate_text}, p99 processing {work} {'exceeds' if exceeds else 'is close to'}"
@@ -206,11 +220,12 @@ def _dead_letters(tables: Tables, period: Period) -> Iterator[Finding]:
             None,
         )
         if likely:
+            cause = f"{likely['kind']} “{line(likely['cause'])}”"
             text += (
-                f"; {percent(likely['rate'])} of {likely['kind']} “{likely['cause']}” are"
+                f"; {percent(likely['rate'])} of {cause} are"
                 f" dead-lettered, {figures(likely['lift'])} times as often as in the whole queue"
                 if likely["rate"] < 1
-                else f"; {likely['kind']} “{likely['cause']}” is always dead-lettered"
+                else f"; {cause} is always dead-lettered"
                 f" ({count(likely['dead_lettered'])} of {count(likely['settled'])})"
             )
         is_bad = likely or dead / row["settled"] >= _DEAD_LETTER_RATE
@@ -253,7 +268,7 @@ def _backlogs(tables: Tables) -> Iterator[Finding]:
             text += f"; empty in {duration(row['drains_in_seconds'])} at the present rates"
             yield Finding("watch", row["name"], text, "backlog", waiting, values=values)
         elif recent_growth >= max(_GROWTH, waiting * _GROWTH_SHARE):
-            text += f"; it grows by {rate(growth)}, with {rate(row['out_per_second'])} settled"
+            text += f"; it grows by {rate(growth)}, with {rate(row['out_per_second'])} received"
             yield Finding("bad", row["name"], text, "backlog", waiting, values=values)
         else:
             state = "the backlog is steady" if row["in_per_second"] else "no activity"

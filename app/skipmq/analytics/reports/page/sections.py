@@ -54,7 +54,7 @@ def _cell(column: Column, row: Row) -> str:
 
 
 def _text(title: str, column: str, kind: Literal["text", "short"] = "text") -> Column:
-    return Column(title, lambda row: row[column] or "", kind=kind)
+    return Column(title, lambda row: numbers.line(row[column] or ""), kind=kind)
 
 
 def _number(
@@ -219,10 +219,10 @@ def _backlog(data: ReportData, tables: Tables, names: Sequence[str]) -> Section:
         *(_NAME, _number("waiting", "waiting")),
         _number("oldest", "oldest_age_seconds", duration),
         Column("arrival rate", lambda row: numbers.rate(row["in_per_second"])),
-        Column("settlement rate", lambda row: numbers.rate(row["out_per_second"])),
+        Column("receive rate", lambda row: numbers.rate(row["out_per_second"])),
         Column("empty in", _drained),
     ]
-    about = "Messages not yet settled: visible, delayed or in flight."
+    about = "Messages that no consumer has received yet: visible or delayed."
     about += (
         " The dashed line extrapolates the rates of the last minutes."
         if data.live

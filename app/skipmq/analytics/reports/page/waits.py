@@ -1,32 +1,35 @@
 """The times within a period in which the messages of a queue waited for long."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from skipmq.analytics.reports.period import Period
 
-# A wait above this number of seconds, and a backlog above the arrivals of this time, is reported.
+# A longer wait for the first receive (that of backlog.sql), and a backlog above the arrivals of
+# this time, is reported. Of the messages received in a step, this share may have waited longer.
 LIMIT_SECONDS = 60
+_LATE_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A time in which messages waited for longer than LIMIT_SECONDS.
+    """A time in which messages waited for longer than LIMIT_SECONDS to be received.
 
-    `waiting` is the largest backlog, `seconds` the longest wait (of steps of a backlog the age of
-    the oldest message, of latencies the 99th percentile), `stalled_seconds` the longest time
-    without a settlement while messages waited, `arrived` and `settled` the messages of its steps.
+    It begins with the step in which the first of them arrived, and ends with the one in which the
+    last was received or settled. `waiting` is the largest backlog, `seconds` the longest wait,
+    `stalled_seconds` the longest time in which none left it, `arrived` and `left` the messages of
+    these steps.
     """
 
     since: datetime
     until: datetime
     seconds: float
-    waiting: int = 0
-    stalled_seconds: float = 0
-    arrived: int = 0
-    settled: int = 0
+    waiting: int
+    stalled_seconds: float
+    arrived: int
+    left: int
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -35,51 +38,40 @@ class Episode:
 
 
 def episodes(
-    backlog: Sequence[Mapping[str, Any]], latency: Sequence[Mapping[str, Any]], period: Period
+    backlog: Sequence[Mapping[str, Any]], period: Period
 ) -> Mapping[str, Sequence[Episode]]:
-    """Return the episodes of each queue, in order, from the rows of two reports.
-
-    A wait that falls between two steps of the backlog shows in the latencies.
-    """
-    found: dict[str, list[Episode]] = {}
-    stalled: dict[str, float] = {}
+    """Return the episodes of each queue, in order, from the rows of the backlog."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(backlog, key=lambda row: row["at"]):
-        name, seconds = row["name"], row["seconds"]
-        is_stalled = row["waiting"] and not row["went"]
-        stalled[name] = stalled.get(name, 0) + seconds if is_stalled else 0
-        if row["oldest_age_seconds"] > LIMIT_SECONDS:
-            found.setdefault(name, []).append(
-                Episode(
-                    row["at"] - timedelta(seconds=seconds), row["at"], row["oldest_age_seconds"],
-                    row["waiting"], stalled[name], row["came"], row["went"],
-                )
-            )  # fmt: skip
-    for row in latency:
-        if (row["send_to_receive_p99"] or 0) > LIMIT_SECONDS:
-            until = min(row["since"] + period.bar, period.until)
-            since = max(row["since"], period.since)
-            found.setdefault(row["name"], []).append(
-                Episode(since, until, row["send_to_receive_p99"])
-            )
-    return {name: list(_joined(each)) for name, each in found.items()}
+        found.setdefault(row["name"], []).append(row)
+    made = {name: list(_of_steps(steps, period)) for name, steps in found.items()}
+    return {name: each for name, each in made.items() if each}
 
 
-def _joined(each: Iterable[Episode]) -> Iterator[Episode]:
-    """Join episodes that touch or overlap."""
-    ordered = sorted(each, key=lambda episode: episode.since)
-    current = ordered[0]
-    for episode in ordered[1:]:
-        if episode.since > current.until:
-            yield current
-            current = episode
-        else:
-            current = Episode(
-                current.since,
-                max(current.until, episode.until),
-                max(current.seconds, episode.seconds),
-                max(current.waiting, episode.waiting),
-                max(current.stalled_seconds, episode.stalled_seconds),
-                current.arrived + episode.arrived,
-                current.settled + episode.settled,
-            )
-    yield current
+def _of_steps(steps: Sequence[Mapping[str, Any]], period: Period) -> Iterator[Episode]:
+    spans: list[tuple[datetime, datetime]] = []
+    for step in steps:
+        is_late = step["late"] > step["went"] * _LATE_SHARE
+        if is_late or step["oldest_age_seconds"] > LIMIT_SECONDS:
+            since, until = max(step["late_since"], period.since), step["at"]
+            while spans and spans[-1][1] >= since:
+                since = min(since, spans.pop()[0])
+            spans.append((since, until))
+    for since, until in spans:
+        yield _episode([s for s in steps if since < s["at"] <= until])
+
+
+def _episode(steps: Sequence[Mapping[str, Any]]) -> Episode:
+    stalled = longest = 0.0
+    for step in steps:
+        stalled = stalled + step["seconds"] if step["waiting"] and not step["went"] else 0
+        longest = max(longest, stalled)
+    return Episode(
+        steps[0]["at"] - timedelta(seconds=steps[0]["seconds"]),
+        steps[-1]["at"],
+        max(max(step["oldest_age_seconds"], step["longest_wait_seconds"]) for step in steps),
+        max(step["waiting"] for step in steps),
+        longest,
+        sum(step["came"] for step in steps),
+        sum(step["went"] for step in steps),
+    )

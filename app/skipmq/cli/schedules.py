@@ -1,0 +1,199 @@
+"""The commands `skipmq schedule …`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from rich.console import Group, RenderableType
+
+from skipmq.cli import place
+from skipmq.cli.output import cell, plain, printing_json, shown_time
+from skipmq.cli.queue.send import attributes_option
+from skipmq.cli.source import act, open_source
+from skipmq.cli.tables import Column, table
+
+_SCHEDULES = (
+    Column("schedule"),
+    Column("queue", shrinks=True),
+    Column("when", shrinks=True),
+    Column("zone", 3),
+    Column("next (UTC)"),
+    Column("state", 1),
+    Column("failure", 4, shrinks=True),
+)
+_TICKS = (Column("due (UTC)"), Column("sent (UTC)"), Column("message", shrinks=True))
+
+
+def _named(command: Any) -> Any:
+    return click.argument("schedule", metavar="NAME")(place.reached(command))
+
+
+@click.command("create")
+@click.argument("schedule", metavar="NAME")
+@click.argument("when", metavar="WHEN")
+@click.option("--queue", "name", required=True, callback=place.name_of, help="Queue to send to.")
+@click.option("--body", required=True, help="Body of the messages.")
+@click.option("--zone", default="UTC", show_default=True, help="Time zone, as Europe/Berlin.")
+@attributes_option
+@click.option("--group", metavar="ID", help="Group ID of a FIFO queue, or tenant of a fair queue.")
+@click.option(
+    "--jitter",
+    type=click.IntRange(0, 900),
+    default=0,
+    metavar="SECONDS",
+    help="Delay each message by up to this.",
+)
+@click.option(
+    "--catch-up",
+    type=click.Choice(("latest", "all")),
+    default="latest",
+    show_default=True,
+    help="Ticks that are sent late after a time without a node: the last one, or the last 100.",
+)
+@click.option("--until", type=click.DateTime(), help="Time of UTC after which there is no tick.")
+@click.option(
+    "--failures",
+    type=click.IntRange(1, 1_000),
+    default=10,
+    show_default=True,
+    help="Failures in a row that end it.",
+)
+@place.reached
+@printing_json
+def schedule_create(
+    *,
+    schedule: str,
+    when: str,
+    name: str,
+    body: str,
+    zone: str,
+    attributes: Mapping[str, Any],
+    group: str | None,
+    jitter: int,
+    catch_up: str,
+    until: datetime | None,
+    failures: int,
+) -> tuple[Any, Any]:
+    """Create the schedule NAME, which sends a message WHEN its time has come, or change it.
+
+    \b
+    Examples:
+      skipmq schedule create nightly '30 2 * * *' --zone Europe/Berlin --queue reports --body '{}'
+      skipmq schedule create poll 'every 5 minutes' --queue polls --body go --jitter 30
+      skipmq schedule create party 'at 2027-12-31T23:59' --queue mails --body '{"happy": 2028}'
+    """  # noqa: D301 - click reads the character \b.
+    answer = act(
+        "CreateSchedule",
+        Name=schedule,
+        QueueUrl=name,
+        Expression=when,
+        Zone=zone,
+        MessageBody=body,
+        MessageAttributes=attributes or None,
+        MessageGroupId=group,
+        JitterSeconds=jitter,
+        CatchUp=catch_up,
+        EndTimestamp=None if until is None else round(until.replace(tzinfo=UTC).timestamp() * 1000),
+        MaximumFailures=failures,
+    )
+    done = "created" if answer["IsNew"] else "changed"
+    return plain(answer), f"{done} {schedule}; next at {_shown(answer['NextTimestamps'][0])}"
+
+
+@click.command("list")
+@place.reached
+@printing_json
+def schedule_list() -> tuple[Any, Any]:
+    """List schedules by name."""
+    found: list[dict[str, Any]] = []
+    token = None
+    with open_source() as node:
+        while True:
+            page = node.act("ListSchedules", NextToken=token)
+            found += page["Schedules"]
+            token = page.get("NextToken")
+            if token is None:
+                break
+    rows = [_row(each) for each in found]
+    return {"schedules": plain(found)}, table(_SCHEDULES, rows) if rows else "no schedules"
+
+
+@click.command("show")
+@_named
+@printing_json
+def schedule_show(schedule: str) -> tuple[Any, Any]:
+    """Show the schedule NAME, its next ten ticks, and its last ones."""
+    answer = act("DescribeSchedule", Name=schedule)
+    ahead = [_shown(each) for each in answer["NextTimestamps"]]
+    ticks = [
+        (
+            _shown(each["DueTimestamp"]),
+            _shown(each["RanTimestamp"]),
+            each.get("MessageId") or each.get("Failure", ""),
+        )
+        for each in answer["Ticks"]
+    ]
+    shown: list[RenderableType] = [
+        table(_SCHEDULES, [_row(answer["Schedule"])]),
+        f"body: {answer['Schedule']['MessageBody']}",
+        f"next: {', '.join(ahead) or 'none'}",
+    ]
+    if ticks:
+        shown.append(table(_TICKS, ticks))
+    return plain(answer), Group(*shown)
+
+
+@click.command("pause")
+@_named
+@printing_json
+def schedule_pause(schedule: str) -> tuple[Any, Any]:
+    """Pause the schedule NAME: its ticks send nothing."""
+    return _changed("PauseSchedule", schedule, "paused")
+
+
+@click.command("resume")
+@_named
+@printing_json
+def schedule_resume(schedule: str) -> tuple[Any, Any]:
+    """Resume the schedule NAME, paused or ended, from its next tick on."""
+    return _changed("PauseSchedule", schedule, "resumed", Paused=False)
+
+
+@click.command("run")
+@_named
+@printing_json
+def schedule_run(schedule: str) -> tuple[Any, Any]:
+    """Send the message of the schedule NAME now."""
+    return _changed("RunSchedule", schedule, "ran")
+
+
+@click.command("delete")
+@_named
+@printing_json
+def schedule_delete(schedule: str) -> tuple[Any, Any]:
+    """Delete the schedule NAME with its history."""
+    return _changed("DeleteSchedule", schedule, "deleted")
+
+
+def _changed(action: str, schedule: str, done: str, **parameters: Any) -> tuple[Any, Any]:
+    act(action, Name=schedule, **parameters)
+    return {"name": schedule, "outcome": done}, f"{done} {schedule}"
+
+
+def _row(each: Mapping[str, Any]) -> Sequence[str]:
+    ahead = each.get("NextTimestamp")
+    state = "ended" if ahead is None else "paused" if each.get("Paused") else "active"
+    return (
+        each["Name"],
+        each["QueueName"],
+        each["Expression"],
+        each["Zone"],
+        cell(_shown(ahead) if ahead is not None and state == "active" else None),
+        state,
+        each.get("Failure", ""),
+    )
+
+
+def _shown(milliseconds: int) -> str:
+    return shown_time(milliseconds / 1000) or ""

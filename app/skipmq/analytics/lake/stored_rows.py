@@ -76,7 +76,7 @@ def _footer(file: File, file_system: fs.FileSystem) -> pa.Buffer:
 
 
 def written(table: Table, folder: str) -> list[Written]:
-    """Read the new files of a folder of a table; raise a pyarrow or DuckDB error for damage."""
+    """Read the new files of a folder of a table; raise one of DAMAGED if one cannot be read."""
     file_system = table_log.files(table.url)
     found = file_system.get_file_info(fs.FileSelector(folder, recursive=True))
     files = [file for file in found if file.path.endswith(".parquet")]
@@ -153,7 +153,7 @@ def _read(
         cursor.register("nothing", delta.SCHEMA.empty_table())
         stored = pa.RecordBatchReader.from_batches(opened.schema_arrow, opened.iter_batches())
         cursor.register("stored", stored)
-        row = cursor.execute(_TOTAL, {"queue": queue}).fetchone()
+        row: tuple[Any, ...] | None = cursor.execute(_TOTAL, {"queue": queue}).fetchone()
         assert row is not None
         return row
 

@@ -3,8 +3,8 @@
     LAKE/history/_delta_log/00000000000000000007.json
     LAKE/history/export-5f1c…/day=2026-11-21/queue=orders/part-00000-….zstd.parquet
 
-Spark writes files and reads them back, then delta-rs commits them. If a writer is killed, its files
-are either committed or removed a day later.
+Spark writes files, DuckDB reads them back, then delta-rs commits them. If a writer is killed, its
+files are either committed or removed a day later.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

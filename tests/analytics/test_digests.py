@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from skipmq.analytics import frames
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import stored_rows, verify
+from skipmq.analytics.lake import stored_rows, verify, windows
 from skipmq.analytics.lake.export import COMPARED_EVERY, export
 from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
@@ -73,8 +73,6 @@ def test_digest_is_the_same_in_postgresql_spark_and_duckdb(
 def test_rows_that_are_not_the_database_s_are_not_committed(
     spark: SparkSession, source: Source, owner: Connection, place: str
 ) -> None:
-    from skipmq.analytics.lake import windows  # noqa: PLC0415
-
     settle(owner, 10)
     with source.connect() as reader:
         server = history.server(reader)
@@ -91,6 +89,22 @@ def test_rows_that_are_not_the_database_s_are_not_committed(
 
 def _without(frame: object, name: str) -> list[str]:
     return [column for column in frame.columns if column != name]  # type: ignore[attr-defined]
+
+
+def test_rows_that_an_export_has_read_are_not_read_again(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10)
+    with source.connect() as reader:
+        server = history.server(reader)
+        ((window, plan),) = windows.windows(reader, 0, server)
+    lake = Lake.create(spark, place, {0: server.database})
+    view = source.read(spark, "skipmq_views.history", plan.conditions)
+    lake.add(frames.as_history(view), window)
+    flip(files(place)[0], random.Random(7))  # noqa: S311 - which bit.
+
+    assert lake.altered(keys(lake)) == {}
+    assert Lake.open(spark, place).altered(keys(lake))
 
 
 # Files that Spark wrote are in the next tests too.

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from skipmq.analytics import delta
 from skipmq.analytics.errors import ConflictError
 from skipmq.analytics.jdbc import Source
+from skipmq.analytics.lake import table_log
 from skipmq.analytics.lake.export import export
 from skipmq.analytics.lake.tables import Lake
 from support import hdfs, trees
@@ -87,7 +88,7 @@ def test_export_to_hdfs_that_is_killed_gives_way_to_the_next(
 ) -> None:
     log = tmp_path / "log"
     settle(owner, 50)
-    files = delta.files(lake)
+    files = table_log.files(lake)
 
     def has_begun_to_write() -> bool:
         there = files.get_file_info(fs.FileSelector("history", allow_not_found=True))

@@ -1,6 +1,8 @@
 """A lake whose log is damaged, whose store is away, or that is older than some columns."""
 
+import shutil
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from skipmq.analytics import delta, queue_settings
 from skipmq.analytics.delta import Table
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.lake.export import export
+from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.cli.analytics.errors import one_line_errors
 from support import lakes
 from support.analytics import settle
@@ -72,6 +75,22 @@ def test_damaged_entry_of_the_log_takes_one_sentence(
 
     assert text.startswith(f"the log of the lake file://{lake} cannot be read: ")
     assert (f"{entry} is damaged. Restore it from a backup" in text) is named
+
+
+def test_digests_are_read_once_from_a_log_with_and_without_a_checkpoint(tmp_path: Path) -> None:
+    lake = lakes.write(tmp_path / "lake", [row(n) for n in range(5)], {"orders": 30})
+    table = delta.open_(delta.url_of(lake))
+    days = [QueueDay(date(2026, 1, n), "orders") for n in range(1, 6)]
+    table.commit("repair", digests={days[0]: 1, days[1]: 2, days[2]: 3})
+    DeltaTable(f"{lake}/{delta.NAME}").create_checkpoint()
+    table.commit("repair", digests={days[1]: 20, days[3]: 4})
+    (tmp_path / "lake" / "history" / "_delta_log" / f"{1:020d}.json").unlink()
+    table.reopen()
+
+    before = table.digest(days[0])
+    shutil.rmtree(tmp_path / "lake" / "history" / "_delta_log")
+
+    assert [before, *map(table.digest, days[1:])] == [1, 20, 3, 4, 0]
 
 
 def test_store_that_does_not_answer_takes_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from itertools import starmap
 from pathlib import Path
 from secrets import token_hex
@@ -19,13 +20,11 @@ from typing import Any, Self
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.fs import DeltaStorageHandler
-from pyarrow import fs
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import ConflictError, LakeError, first_line
-from skipmq.analytics.lake import table_keys
+from skipmq.analytics.lake import table_keys, table_log
 from skipmq.analytics.lake.digest import MODULUS
 from skipmq.analytics.lake.table_files import File, QueueDay, Written, digests_of, remove_action
 from skipmq.analytics.lake.windows import Window
@@ -105,7 +104,11 @@ class Table:
 
     def digest(self, queue_day: QueueDay) -> int:
         """Return the digest of the rows that commits wrote for a queue and day."""
-        return self._opened.transaction_version(table_keys.digest(queue_day)) or 0
+        return self._transactions.get(table_keys.digest(queue_day), 0)
+
+    @cached_property
+    def _transactions(self) -> Mapping[str, int]:
+        return dict(table_log.transactions(self.url, self.version))
 
     def changed(self, digests: Mapping[QueueDay, int]) -> dict[QueueDay, int]:
         """Return the digests of queues and days after these have been added."""
@@ -114,7 +117,7 @@ class Table:
             for queue_day, digest in digests.items()
         }
 
-    @property
+    @cached_property
     def files(self) -> Sequence[File]:
         """The files in the order of days and queues."""
         has_partitions = self.has_partitions
@@ -249,10 +252,13 @@ class Table:
 
     def reopen(self) -> None:
         """Open the newest version; raise LakeError if the log is damaged."""
+        # What is kept of the version that was opened before.
+        for name in ("files", "_transactions"):
+            self.__dict__.pop(name, None)
         try:
             self._opened = DeltaTable(self.url)
         except DeltaError as error:
-            entry = next(_damaged_entries(self.url), "")
+            entry = next(table_log.damaged(self.url), "")
             reason = f"{entry} is damaged" if entry else first_line(error).rstrip(".")
             raise LakeError(
                 f"the log of the lake {self.lake} cannot be read: {reason}. Restore it from a"
@@ -339,24 +345,6 @@ def find(lake: str) -> Table | None:
     if DeltaTable.is_deltatable(f"{lake}/{NAME}"):
         return Table(f"{lake}/{NAME}")
     return None
-
-
-def files(url: str) -> fs.FileSystem:
-    """Return the file system of delta-rs below a URL."""
-    return fs.PyFileSystem(DeltaStorageHandler(url))
-
-
-def _damaged_entries(url: str) -> Iterator[str]:
-    """Yield the paths of the entries of a table's log that are not JSON lines."""
-    file_system = files(url)
-    for entry in file_system.get_file_info(fs.FileSelector("_delta_log")):
-        if entry.path.endswith(".json"):
-            try:
-                with file_system.open_input_stream(entry.path) as stream:
-                    for line in stream.read().splitlines():
-                        json.loads(line)
-            except ValueError:
-                yield f"{url}/{entry.path}"
 
 
 @contextmanager

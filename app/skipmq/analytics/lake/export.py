@@ -351,7 +351,7 @@ def _archived(  # noqa: PLR0913, PLR0917 - what an export knows.
     compared = {
         file.queue_day for file in files if file.day not in known and file.queue_day not in damage
     }
-    altered = stored_rows.altered(lake.table, compared)
+    altered = lake.altered(compared)
     damage |= {queue_day: [text] for queue_day, text in altered.items()}
     for file in files:
         if file.queue_day in damage:

@@ -3,8 +3,8 @@
     LAKE/history/_delta_log/00000000000000000007.json
     LAKE/history/export-5f1c…/day=2026-11-21/queue=orders/part-00000-….zstd.parquet
 
-Spark writes files and reads them back, then delta-rs commits them. If a writer is killed, its files
-are either committed or removed a day later.
+Spark writes files, DuckDB reads them back, then delta-rs commits them. If a writer is killed, its
+files are either committed or removed a day later.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -31,6 +31,8 @@ from skipmq.database.partitions import QUEUE_BITS
 
 # Prefix of the folders of a commit's files.
 _PREFIX = "export-"
+# The folder of a file, without its `queue=`: a regular expression for each row takes much longer.
+_QUEUE = "substr(substring_index(substring_index(_metadata.file_path, '/', -2), '/', 1), 7)"
 _STORED = StructType([field for field in HISTORY if field.name not in PARTITIONS])
 # Target size of compacted files in bytes.
 _COMPACTED_BYTES = 128 << 20
@@ -70,6 +72,8 @@ class Lake:
     def __init__(self, spark: SparkSession, table: Table) -> None:
         self.spark = spark
         self.table = table
+        # The digests of files that were read, by path.
+        self._known: dict[str, int] = {}
 
     @classmethod
     def open(cls, spark: SparkSession, path: str) -> Self:
@@ -187,6 +191,13 @@ class Lake:
         )
         return row["rows"], int(row["digest"]) % digest.MODULUS
 
+    def altered(self, queue_days: Collection[QueueDay]) -> dict[QueueDay, str]:
+        """Return the problems of queues and days whose rows are not those that were committed.
+
+        Files that this object has written or read are not read again.
+        """
+        return stored_rows.altered(self.table, queue_days, self._known)
+
     def compact(
         self, *, before: date, file_limit: int = 8, excluded: Collection[QueueDay] = ()
     ) -> tuple[int, dict[QueueDay, str]]:
@@ -205,7 +216,7 @@ class Lake:
             for queue_day, files in small.items()
             if files > (1 if queue_day[0] < before else file_limit)
         ]
-        altered = stored_rows.altered(self.table, selected)
+        altered = self.altered(selected)
         compacted = [queue_day for queue_day in selected if queue_day not in altered]
         owners: dict[tuple[date, str], set[int]] = {}
         for file in self.files:
@@ -217,7 +228,7 @@ class Lake:
             else:
                 saved += self._merge(QueueDay(day, queue, partition))
         saved += sum(self.table.compact(day, days[day], _COMPACTED_BYTES) for day in days)
-        return saved, altered | stored_rows.altered(self.table, compacted)
+        return saved, altered | self.altered(compacted)
 
     def _merge(self, queue_day: QueueDay) -> int:
         """Compact a queue and day of which another partition has files; return the files saved.
@@ -294,7 +305,8 @@ class Lake:
         The files are removed if the block raises LakeError. After other errors they may have been
         committed, so they are left to `clear`.
         """
-        folder = f"{self.table.url}/{_PREFIX}{token_hex(8)}"
+        name = f"{_PREFIX}{token_hex(8)}"
+        folder = f"{self.table.url}/{name}"
         try:
             (
                 frame.sortWithinPartitions(*PARTITIONS, "settled_at")
@@ -302,32 +314,13 @@ class Lake:
                 .options(**_WRITE_OPTIONS)
                 .parquet(folder)
             )
-            settled_at, file = f.unix_micros("settled_at"), f.col("_metadata")
-            read_back = (
-                _parquet(self.spark, folder)
-                .groupBy(file["file_path"], file["file_size"], file["file_modification_time"])
-                .agg(
-                    f.count("*"),
-                    f.expr(digest.SPARK),
-                    f.struct(f.min("xid"), f.max("xid")),
-                    f.struct(f.min("queue_id"), f.max("queue_id")),
-                    f.struct(f.min(settled_at), f.max(settled_at)),
-                )
-                .collect()
-            )
-            has_partitions = self.table.has_partitions
-            yield [
-                Written(
-                    self._path(path), size, int(moment.timestamp() * 1_000_000), rows,
-                    int(total), tuple(xids), tuple(ids), tuple(times),
-                    max(ids) >> QUEUE_BITS if has_partitions else 0,
-                )
-                for path, size, moment, rows, total, xids, ids, times in read_back
-            ]  # fmt: skip
+            files = stored_rows.written(self.table, name)
+            self._known |= {file.path: file.digest for file in files}
+            yield files
         except LakeError:
             storage.remove(self.spark, folder)
             raise
-        except (PySparkException, Py4JError) as error:
+        except (PySparkException, Py4JError, *stored_rows.DAMAGED) as error:
             # An erasure removes the files of writers that began before it.
             if self.table.is_newest:
                 raise
@@ -345,5 +338,5 @@ def _parquet(spark: SparkSession, *paths: str) -> DataFrame:
         spark.read.schema(_STORED)
         .option("parquet.page.verify-checksum.enabled", "true")
         .parquet(*paths)
-        .withColumn("queue", f.regexp_extract("_metadata.file_path", "^.*/queue=([^/]+)/", 1))
+        .withColumn("queue", f.expr(_QUEUE))
     )

@@ -1,11 +1,11 @@
 """The pages of schedules."""
 
-from typing import Any
-
+from support.http import NodeProcess, client
 from support.visitor import Visitor
 
 
-def test_schedule_is_created_shown_changed_and_deleted(visitor: Visitor, sqs: Any) -> None:
+def test_schedule_is_created_shown_changed_and_deleted(node: NodeProcess) -> None:
+    visitor, sqs = Visitor(node.url), client(node.url)
     sqs.create_queue(QueueName="scheduled")
     form = {
         "Name": "nightly",

@@ -1,5 +1,6 @@
 """Each tick sends one message, on several nodes that are killed in the middle of one."""
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
+from skipmq.broker.schedules import run_due
+from skipmq.database.pool import Pool
 from support.http import NodeProcess, eventually
 from support.postgres import Connection, as_node
 from support.schedules import create
@@ -52,6 +55,62 @@ def test_no_tick_is_lost_or_sent_twice_when_nodes_are_killed(
 
         assert number(owner, GAPS) == 0
         assert number(owner, MESSAGES, queue.id) == number(owner, TICKS)
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "sent"), [("latest", [1, 2]), ("all", [60, 160])], ids=["latest", "all"]
+)
+def test_what_was_missed_while_no_node_ran_is_made_up_for_once(
+    database: str, owner: Connection, catch_up: str, sent: list[int]
+) -> None:
+    queue = Queue(owner)
+    create(owner, expression="every hour", catch_up=catch_up)
+    run(database, half_past(owner, 0))
+
+    found = []
+    for hours in (60, 300):
+        # One janitor, and another one: nothing is left.
+        assert run(database, half_past(owner, hours)) > 0
+        assert run(database, half_past(owner, hours)) == 0
+        found.append(number(owner, MESSAGES, queue.id))
+
+    assert found == sent
+    assert number(owner, TICKS) == min(found[-1], 100)
+
+
+def test_schedule_whose_zone_is_none_ends_with_the_reason(database: str, owner: Connection) -> None:
+    Queue(owner)
+    create(owner, zone="Mars/Olympus")
+
+    run(database, "0")
+
+    row = owner.execute("select next_at, failure from skipmq.schedule").fetchone()
+    assert row is not None
+    assert row[0] is None
+    assert "There is no time zone 'Mars/Olympus'" in row[1]
+
+
+def half_past(owner: Connection, hours: int) -> str:
+    """Return by what the clock is to be moved: to the middle of an hour, where no tick is due."""
+    moved = "date_trunc('hour', clock_timestamp()) + make_interval(hours => %s, mins => 90)"
+    return str(number(owner, f"select ({moved} - clock_timestamp())::text", hours))
+
+
+def run(url: str, offset: str) -> int:
+    """Have a janitor run what is due at a moved time; return how many ticks it advanced."""
+
+    async def runs() -> int:
+        moved = psycopg.conninfo.make_conninfo(url, options=f"-c skipmq.clock_offset='{offset}'")
+        pool = Pool(moved, size=1)
+        total = 0
+        try:
+            while (advanced := (await run_due(pool))[0]) > 0:
+                total += advanced
+        finally:
+            pool.close()
+        return total
+
+    return asyncio.run(runs())
 
 
 def _waits(database: str) -> bool:

@@ -104,6 +104,11 @@ def _pause_group(shop: Shop) -> Act:
     return lambda: shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
 
 
+def _resume_group(shop: Shop) -> Act:
+    shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+    return lambda: shop.extension("ResumeMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+
+
 def _set(shop: Shop) -> Act:
     shop.fill()
     attributes = {"DelaySeconds": "7"}
@@ -252,6 +257,13 @@ OF_QUEUES = [
         "skipmq.pause_group(",
         _pause_group,
         _queue("exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
+    ),
+    Write(
+        "ResumeMessageGroup",
+        "skipmq.resume_group(",
+        _resume_group,
+        _queue("not exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
+        repeats=False,
     ),
     Write("TagQueue", "skipmq.tag_queue(", _tag, _queue("tags ? 'team'")),
     Write("UntagQueue", "skipmq.untag_queue(", _untag, _queue("not tags ? 'team'")),

@@ -17,6 +17,7 @@ from cronsim import CronSim, CronSimError
 
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
+from skipmq.database.retry import DatabaseError
 from skipmq.database.statement import (
     INTEGER,
     JSONB,
@@ -41,6 +42,8 @@ _EVERY = re.compile(r"every(?: ([1-9][0-9]{0,5}))? (second|minute|hour|day|week)
 _RATE = re.compile(r"rate\(([1-9][0-9]{0,5}) (minute|hour|day)s?\)")
 _ONCE = re.compile(r"at(?: (\S+)|\((\S+)\))")
 _FIELDS = 5
+# Seconds until schedules that another node has are read again.
+_PAUSE = 0.5
 _LONGEST_EVERY = 366 * 86_400
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -224,16 +227,20 @@ async def run_due(database: Pool) -> tuple[int, float]:
     for each in due:
         tick, after, failure = _step(each)
         parameters = (*each[:3], each.next_at, tick, after, failure)
-        ((done,),) = await database.rows(_ADVANCE, parameters)
+        try:
+            ((done,),) = await database.rows(_ADVANCE, parameters)
+        except DatabaseError:
+            log.exception("a schedule cannot be run for now", schedule=each.name)
+            continue
         advanced += done
         if done and failure:
             log.warning("a schedule ended", schedule=each.name, reason=failure)
         if done and tick:
             arn = QueueName(each.account, each.region, each.queue).arn
             await database.rows(_NOTIFY, (f"schedules sent {arn}",))
-    # What was advanced may be due again.
+    # What was advanced may be due again; what was not, another node has.
     wait = LONGEST_WAIT if last.wait is None else min(last.wait, LONGEST_WAIT)
-    return advanced, 0.0 if due else wait
+    return advanced, min(wait, 0.0 if advanced else _PAUSE) if due else wait
 
 
 def _step(due: _Due) -> tuple[int | None, int | None, str | None]:

@@ -29,7 +29,7 @@ begin
     exception
       -- The queue is gone, or does not accept the message; other errors repeat the tick.
       when sqlstate 'SQ001' or sqlstate 'SQ005' or sqlstate 'SQ007' or sqlstate 'SQ008' or sqlstate 'SQ009' or sqlstate 'SQ011'
-        or sqlstate 'SQ012' or sqlstate 'SQ013'
+        or sqlstate 'SQ012' or sqlstate 'SQ013' or data_exception or integrity_constraint_violation
       then
         v_failure := left(sqlerrm, 500);
         v_failures := v_schedule.failures + 1;

@@ -18,8 +18,8 @@ _CHANGES = {
 def add(pages: flask.Blueprint) -> None:
     pages.add_url_rule("/schedules", "schedules", _all)
     pages.add_url_rule("/schedules", "create_schedule", _create, methods=["POST"])
-    pages.add_url_rule("/schedules/<schedule>", "schedule", _one)
-    pages.add_url_rule("/schedules/<schedule>", "change_schedule", _change, methods=["POST"])
+    pages.add_url_rule("/schedules/<name>", "schedule", _one)
+    pages.add_url_rule("/schedules/<name>", "change_schedule", _change, methods=["POST"])
 
 
 def _all(failure: errors.SqsError | None = None) -> ResponseReturnValue:
@@ -51,14 +51,14 @@ def _create() -> ResponseReturnValue:
     except errors.SqsError as error:
         return _all(error)
     site.notice(f"Schedule {name} {'created' if answer['IsNew'] else 'changed'}.")
-    return site.see("schedule", schedule=name)
+    return site.see("schedule", name=name)
 
 
-def _one(schedule: str, failure: errors.SqsError | None = None) -> ResponseReturnValue:
-    result, error = current().read("DescribeSchedule", Name=schedule)
+def _one(name: str, failure: errors.SqsError | None = None) -> ResponseReturnValue:
+    result, error = current().read("DescribeSchedule", Name=name)
     page = flask.render_template(
         "schedule.html",
-        name=schedule,
+        name=name,
         error=error,
         failed=failure,
         schedule=result.get("Schedule"),
@@ -69,14 +69,14 @@ def _one(schedule: str, failure: errors.SqsError | None = None) -> ResponseRetur
     return page, 200 if failure is None else failure.status
 
 
-def _change(schedule: str) -> ResponseReturnValue:
+def _change(name: str) -> ResponseReturnValue:
     how = flask.request.form.get("how", "")
     if how not in _CHANGES:
         raise errors.InvalidParameterValueException("Choose pause, resume, run or delete.")
     action, parameters, done = _CHANGES[how]
     try:
-        current().act(action, Name=schedule, **parameters)
+        current().act(action, Name=name, **parameters)
     except errors.SqsError as error:
-        return _one(schedule, error)
-    site.notice(f"Schedule {schedule} {done}.")
-    return site.see("schedules") if how == "delete" else site.see("schedule", schedule=schedule)
+        return _one(name, error)
+    site.notice(f"Schedule {name} {done}.")
+    return site.see("schedules") if how == "delete" else site.see("schedule", name=name)

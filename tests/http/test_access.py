@@ -84,31 +84,6 @@ def test_producer_sends_to_its_queues_only(
         producer.purge_queue(QueueUrl=queue)
 
 
-def test_topics_have_rights_of_their_own(node: NodeProcess, keys: Keys, name: str) -> None:
-    def sns(*options: str, account: str = ACCOUNT) -> Any:
-        key = keys.create(account, *options)
-        known(client(node.url, **key))
-        return client(node.url, "query", service="sns", **key)
-
-    admin, producer, reader = (sns("--role", role) for role in ("admin", "producer", "reader"))
-    other = sns("--name", "dave", account=OTHER)
-    topic = admin.create_topic(Name=name)["TopicArn"]
-    publish = {"TopicArn": topic, "Message": "x"}
-
-    assert producer.publish(**publish)["MessageId"]
-    with pytest.raises(ClientError, match=rf"to perform: SNS:CreateTopic on resource: .*{name}-2"):
-        producer.create_topic(Name=f"{name}-2")
-    assert [each["TopicArn"] for each in reader.list_topics()["Topics"]] == [topic]
-    assert code(reader.publish, **publish) == "AuthorizationError"
-    assert code(other.publish, **publish) == "AuthorizationError"
-    assert code(other.publish, **publish | {"TopicArn": f"{topic}-2"}) == "AuthorizationError"
-    admin.add_permission(
-        TopicArn=topic, Label="l", AWSAccountId=[OTHER], ActionName=["Publish", "DeleteTopic"]
-    )
-    assert eventually(lambda: not code(other.publish, **publish))
-    assert code(other.delete_topic, TopicArn=topic) == "AuthorizationError"
-
-
 def test_consumer_settles_and_reader_looks(
     node: NodeProcess, keys: Keys, admin: Any, queue: str
 ) -> None:

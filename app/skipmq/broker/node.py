@@ -170,12 +170,8 @@ class Node:
 
     def sent(self, queue: Queue, count: int) -> None:
         """Wake receivers of a queue, on all nodes, for `count` visible messages."""
-        self.wake(queue.name.arn, queue.id, count)
-
-    def wake(self, arn: str, queue_id: int, count: int) -> None:
-        """Wake receivers of the queue of an ARN, on all nodes, for `count` visible messages."""
-        self.waiters.wake(arn, count)
-        self.notifier.notify(arn, queue_id)
+        self.waiters.wake(queue.name.arn, count)
+        self.notifier.notify(queue.name.arn, queue.id)
 
     def _forget(self, arn: str | None) -> None:
         self.queues.forget(arn)

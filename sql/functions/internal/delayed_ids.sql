@@ -17,7 +17,7 @@ as $$
       and m.receive_count = m.receive_base and m.visible_at > p_now)
     union all
     (select m.id from skipmq.message m
-    where m.queue_id = p_queue_id and m.shard = any ('{0,1}') and m.group_no is null
+    where m.queue_id = p_queue_id and m.shard = any (skipmq.shards(p_queue_id)) and m.group_no is null
       and m.visible_at > p_now and m.visible_at <= p_now + interval '900 seconds'
       and m.message_id = u.message_id and m.receive_count = m.receive_base)
     limit 1

@@ -21,7 +21,7 @@ BRANCH = "main"
 # The sections, by the name of their folder, and the order of their pages; others follow these.
 SECTIONS = {
     "Start": "what install first-message console",
-    "Guides": "test test-other-languages outbox consumer failures fifo schedules recipes "
+    "Guides": "test test-other-languages outbox consumer failures fifo limits schedules recipes "
     "declare-queues keys-and-policies django other-frameworks",
     "Come from": "sqs elasticmq localstack pgmq celery stores",
     "Operate": "one-machine own-postgresql containers kubernetes patroni managed-postgresql tls "

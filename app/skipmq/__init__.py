@@ -11,11 +11,12 @@ if TYPE_CHECKING:
     from skipmq.client import Discard as Discard
     from skipmq.client import Queue as Queue
     from skipmq.client import Retry as Retry
+    from skipmq.client import Topic as Topic
 
 __version__ = release.VERSION
 
 # What of the client is imported when it is used.
-_CLIENT = ("App", "Context", "DeadLetter", "Discard", "Queue", "Retry")
+_CLIENT = ("App", "Context", "DeadLetter", "Discard", "Queue", "Retry", "Topic")
 
 
 def __getattr__(name: str) -> Any:

@@ -135,6 +135,21 @@ def test_advice_is_shown_with_its_proof_and_nothing_is_changed(
     assert audited(owner) == []
 
 
+def test_advice_of_a_lake_needs_no_broker_and_names_what_it_cannot_know(
+    lake: str, tmp_path: Path
+) -> None:
+    words, settings = ("analytics", "advise", "--lake", lake, *THEN), {"data_dir": tmp_path / "no"}
+
+    shown = commands.run(*words, **settings)
+
+    assert cells(shown, "orders")[1:3] == [
+        "60 s",
+        "p99 of processing 41 s, 204 deleted; 4 redelivered after their timeout (2.0 %)",
+    ]
+    assert "no broker was reached, whose timeouts may differ" in shown
+    assert "no broker in" in commands.run(*words, "--apply", "--yes", code=1, **settings)
+
+
 def test_applied_advice_is_set_and_audited_and_not_given_again(
     owner: Connection, url: str, lake: str
 ) -> None:

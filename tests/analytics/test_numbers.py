@@ -35,3 +35,17 @@ def test_numbers_have_two_figures_and_their_unit() -> None:
         "12 a second", "3 a minute", "0.72 an hour",
     ]  # fmt: skip
     assert numbers.moment(datetime(2026, 11, 21, 9, 5, tzinfo=UTC)) == "2026-11-21 09:05"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""), ("web", "web"), ("two\n  lines", "two lines"), ("x" * 130, "x" * 119 + "\u2026"),
+        (
+            'error = Traceback (most recent call last):\n  File "a.py", line 1\nValueError: x\n',
+            "error = ValueError: x",
+        ),
+    ],
+)  # fmt: skip
+def test_text_of_a_cell_is_a_line(text: str, shown: str) -> None:
+    assert numbers.line(text) == shown

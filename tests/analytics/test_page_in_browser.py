@@ -123,6 +123,29 @@ def test_page_is_sound_in_both_widths_and_schemes(
             assert len(set(browser.run(across))) == 1
 
 
+def test_desk_cuts_no_column(shown: Browser) -> None:
+    cut = """return [...document.querySelectorAll(".wide")].filter((e) => e.checkVisibility()
+      && e.scrollWidth > e.clientWidth).map((e) => e.ariaLabel)"""
+
+    assert shown.run(cut) == []
+
+
+def test_phone_has_the_section_of_the_worst_finding_open_and_others_when_asked_for(
+    browser: Browser, url: str
+) -> None:
+    opened = """return [...document.querySelectorAll("section")]
+      .filter((e) => e.querySelector(".fold").open).map((e) => e.id)"""
+    browser.look("phone", "light")
+    browser.open("about:blank")
+    browser.open(url)
+    eventually(lambda: browser.run(opened) == ["dead-letters"])
+    assert browser.run("return document.documentElement.scrollHeight") < 5_000
+
+    browser.click("nav a[href='#traffic']")
+
+    eventually(lambda: browser.run(opened) == ["traffic", "dead-letters"] and is_drawn(browser))
+
+
 def test_page_draws_the_busiest_queues_at_first(shown: Browser) -> None:
     busiest = ["orders", "mails", "payments.fifo", EVIL, "small-000", "small-001"]
 

@@ -167,6 +167,29 @@ def test_report_on_a_lake_needs_no_java_and_names_its_engine(tmp_path: Path) -> 
         assert "check the lake with `skipmq analytics verify --deep`" in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "since", "until"),
+    [
+        ((), "2026-11-20T12:00", "2026-11-21T00:00"),
+        (("--since", "6h"), "2026-11-20T18:00", "2026-11-21T00:00"),
+        (("--since", "yesterday", "--until", "2h"), "2026-11-20T00:00", "2026-11-20T22:00"),
+        (("--since", "2d", "--until", "2026-11-20"), "2026-11-19T00:00", "2026-11-20T00:00"),
+    ],
+)
+def test_period_of_a_lake_is_relative_to_its_end_also_without_a_commit_of_an_export(
+    tmp_path: Path, words: tuple[str, ...], since: str, until: str
+) -> None:
+    lake = lakes.write(tmp_path / "lake", [row(n, settled=n + 2) for n in range(9)], {"orders": 30})
+
+    out = run_without_java(
+        tmp_path, "report", "--output", str(tmp_path / "out"), "--lake", lake, *words, "--json",
+        code=0,
+    )  # fmt: skip
+
+    found = json.loads(out)
+    assert (found["since"][:16], found["until"][:16]) == (since, until)
+
+
 def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import bodies, consumers, latency, pages, partitions, spread, suites, throughput
+from bench import bodies, consumers, latency, pages, partitions, spread, suites, throughput, topics
 from bench.run import Form, Run, quick
 
 
@@ -95,5 +95,10 @@ CASES = {
         full=Form(5, 10, sizes={"connections": [64, 16, 1], "waits": [5, 25]}),
     ),
     "start-up": Case(latency.start_up, quick=quick(1, 1), full=Form(5, 1)),
+    "topics": Case(
+        topics.topics,
+        quick=quick(3, 3, subscribers=[1, 16, 1000]),
+        full=Form(5, 10, sizes={"subscribers": [1, 16, 1000]}),
+    ),
     "tests": Case(suites.suites, quick=quick(1, 1), full=Form(5, 1)),
 }

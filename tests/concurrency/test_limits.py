@@ -64,9 +64,6 @@ FAULTS = {
             ),
         ),
     ),
-    "a late change of visibility takes a place": Fault(
-        "change_visibility", (("or v_limited and", "or false and"),)
-    ),
     "a claim forgets what it took of a group": Fault(
         "choose_messages", (("h.group_id is null or h.number", "true or h.number"),)
     ),

@@ -9,6 +9,7 @@ import pytest
 
 from support import conformance
 from support.http import NodeProcess, WsgiProcess, client, extension
+from support.inbox import Inbox
 from support.postgres import Connection, Databases, as_node
 
 _number = count(1)
@@ -88,6 +89,34 @@ def name() -> str:
 def queue(sqs: Any, name: str) -> str:
     """Give the URL of a new queue."""
     return str(sqs.create_queue(QueueName=name)["QueueUrl"])
+
+
+@pytest.fixture(scope="session")
+def sns(broker: NodeProcess) -> Any:
+    return client(broker.url, "query", service="sns")
+
+
+@pytest.fixture(scope="session")
+def queues(broker: NodeProcess) -> Any:
+    return client(broker.url)
+
+
+@pytest.fixture
+def topic(sns: Any) -> str:
+    """Give the ARN of a new topic."""
+    return str(sns.create_topic(Name=f"topic-{next(_number)}")["TopicArn"])
+
+
+@pytest.fixture
+def fifo_topic(sns: Any) -> str:
+    name = f"topic-{next(_number)}.fifo"
+    attributes = {"FifoTopic": "true", "ContentBasedDeduplication": "true"}
+    return str(sns.create_topic(Name=name, Attributes=attributes)["TopicArn"])
+
+
+@pytest.fixture
+def inbox(queues: Any) -> Callable[..., Inbox]:
+    return lambda suffix="", **attributes: Inbox(queues, suffix, **attributes)
 
 
 @pytest.hookimpl(wrapper=True)

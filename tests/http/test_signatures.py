@@ -14,8 +14,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from skipmq.actions.dispatch import EVERY
 from skipmq.actions.skipmq.table import EXTENSIONS
+from skipmq.actions.sqs.table import ACTIONS
+from skipmq.actions.topics.table import TOPICS
 from support.http import (
     Answer,
     NodeProcess,
@@ -277,7 +278,7 @@ def test_use_of_a_key_is_noted(keys: Keys, sqs: Any, key: dict[str, str]) -> Non
     assert eventually(used)
 
 
-@pytest.mark.parametrize("action", EVERY)
+@pytest.mark.parametrize("action", [*ACTIONS, *EXTENSIONS])
 def test_every_action_must_be_signed(node: NodeProcess, action: str) -> None:
     of = "SkipMQ" if action in EXTENSIONS else "AmazonSQS"
     target = {"X-Amz-Target": f"{of}.{action}", "Content-Type": "application/x-amz-json-1.0"}
@@ -293,6 +294,19 @@ def test_every_action_must_be_signed(node: NodeProcess, action: str) -> None:
     assert f"<Code>{UNSIGNED}</Code>" in form.body
     assert f"<Code>{UNSIGNED}</Code>" in got.body
     assert (posted.status, form.status, got.status) == (400, 403, 403)
+
+
+def test_every_action_on_topics_must_be_signed_but_for_links(node: NodeProcess) -> None:
+    for action, record in TOPICS.items():
+        form = f"Action={action.replace('TopicPermission', 'Permission')}&TopicArn=x".encode()
+        answers = [raw(node.url, form), raw(f"{node.url}/?{form.decode()}")]
+
+        assert UNSIGNED in answers[0].body
+        assert (UNSIGNED in answers[1].body) is not record.is_link
+    smuggled = raw(
+        f"{node.url}/?Action=Unsubscribe&x=y", b"Action=CreateTopic&Name=x", method="GET"
+    )
+    assert UNSIGNED in smuggled.body
 
 
 @pytest.mark.parametrize("path", ["/", "/a/b", "/a/b/", "/queue/orders?Action=ListQueues", "/?x=1"])

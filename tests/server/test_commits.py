@@ -16,7 +16,15 @@ from support.shop import Shop
 from support.writes import WRITES, Write
 
 # What the requests write; not queue_delta and the like, which the node writes by itself.
-TABLES = ("message", "message_group", "deduplication", "queue", "move_task")
+TABLES = (
+    "message",
+    "message_group",
+    "deduplication",
+    "queue",
+    "move_task",
+    "topic",
+    "subscription",
+)
 
 
 @pytest.fixture(scope="module")

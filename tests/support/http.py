@@ -231,13 +231,14 @@ def client(
     tries: int = 1,
     ca: Path | None = None,
     certificate: tuple[str, str] | None = None,
+    service: str = "sqs",
 ) -> Any:
-    """Return an SQS client that tries each request once, or as often as is said.
+    """Return a client, of SQS or SNS, that tries each request once, or as often as is said.
 
     Over TLS it trusts `ca`, and shows a certificate (its file and that of its key) if it has one.
     """
     found = _session(wire).create_client(
-        "sqs",
+        service,
         endpoint_url=url,
         region_name=region,
         aws_access_key_id=key,

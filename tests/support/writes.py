@@ -1,33 +1,12 @@
 """Requests that write, each with the SQL function that does it and the fact that shows it done."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 from support.shop import ACCOUNT, Shop
-
-Answer: TypeAlias = Mapping[str, Any]
-Act: TypeAlias = Callable[[], Answer]
-
-
-@dataclass(frozen=True)
-class Write:
-    """A request: what it is, how it is prepared, and whether the database shows it done.
-
-    `done` is called with the answer, or with none of it where the request failed.
-    """
-
-    action: str
-    function: str
-    prepare: Callable[[Shop], Act]
-    done: Callable[[Shop, Answer], bool]
-    fifo: bool = False
-    # Whether the node runs its statement again when the outcome is unknown.
-    repeats: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.action}{'-fifo' if self.fifo else ''}"
+from support.topic_writes import OF_TOPICS
+from support.write import Act, Answer, Write
 
 
 def _send(shop: Shop) -> Act:
@@ -123,6 +102,11 @@ def _pause(shop: Shop) -> Act:
 
 def _pause_group(shop: Shop) -> Act:
     return lambda: shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+
+
+def _resume_group(shop: Shop) -> Act:
+    shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+    return lambda: shop.extension("ResumeMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
 
 
 def _set(shop: Shop) -> Act:
@@ -274,6 +258,13 @@ OF_QUEUES = [
         _pause_group,
         _queue("exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
     ),
+    Write(
+        "ResumeMessageGroup",
+        "skipmq.resume_group(",
+        _resume_group,
+        _queue("not exists (select from skipmq.paused_group g where g.queue_id = q.queue_id)"),
+        repeats=False,
+    ),
     Write("TagQueue", "skipmq.tag_queue(", _tag, _queue("tags ? 'team'")),
     Write("UntagQueue", "skipmq.untag_queue(", _untag, _queue("not tags ? 'team'")),
     Write(
@@ -376,4 +367,4 @@ OF_QUEUES = [
         repeats=False,
     ),
 ]
-WRITES = OF_MESSAGES + OF_QUEUES
+WRITES = OF_MESSAGES + OF_QUEUES + OF_TOPICS

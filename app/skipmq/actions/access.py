@@ -6,6 +6,7 @@ that a queue's policy cannot grant to other accounts).
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import urlsplit
@@ -17,7 +18,8 @@ from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call
-from skipmq.protocol.identity import Need, QueueName
+from skipmq.protocol.identity import Need, QueueName, TopicName
+from skipmq.protocol.sns.errors import NotFound
 
 # The permissions that a queue's policy can grant to other accounts.
 SHARED = frozenset(
@@ -32,6 +34,8 @@ SHARED = frozenset(
         "SendMessage",
     }
 )
+# The permissions that a topic's policy can grant to other accounts.
+SHARED_TOPIC = frozenset({"GetTopicAttributes", "ListSubscriptionsByTopic", "Publish", "Subscribe"})
 ABSENT_SOURCE = "The resource that you specified for the SourceArn parameter doesn't exist."
 _SOURCES = 1_000
 
@@ -73,11 +77,32 @@ async def _check_all(node: Node, keys: KeyStore, call: Call, needs: Sequence[Nee
             return queue
     found: dict[str, Queue | None] = {}
     for permission, name in needs:
+        if isinstance(name, TopicName):
+            await _check_topic(node, keys, call, permission, name)
+            continue
         if name.arn not in found:
             may_exist = name.name != "*" and call.action != "CreateQueue"
             found[name.arn] = await _find(node, call, name) if may_exist else None
         _check(keys, call, permission, name, found[name.arn])
-    return found[needs[0].queue.arn] if needs else None
+    return found.get(needs[0].queue.arn) if needs else None
+
+
+async def _check_topic(
+    node: Node, keys: KeyStore, call: Call, permission: str, name: TopicName
+) -> None:
+    """Check one permission on a topic; do not reveal whether it exists to other accounts."""
+    policy: str | None = None
+    is_new = name.name == "*" or permission == "CreateTopic"
+    with suppress(NotFound):
+        if not is_new:
+            policy = (await node.topics.find(name, call.deadline)).attributes.get("Policy", "")
+    is_own = name.account == call.identity.account
+    is_allowed = keys.allows(call.identity, permission, name, policy or "", lambda: _context(call))
+    if not is_allowed or not (is_own or (policy is not None and permission in SHARED_TOPIC)):
+        raise errors.AccessDenied(
+            f"User: {call.identity.user} is not authorized to perform: SNS:{permission} on"
+            f" resource: {name.arn}"
+        )
 
 
 async def _find(node: Node, call: Call, name: QueueName) -> Queue | None:

@@ -24,6 +24,8 @@ class Action(msgspec.Struct, frozen=True, kw_only=True):
     is_change: bool = False
     # May be called by an unsigned GET.
     is_read: bool = False
+    # May be called by an unsigned GET even where requests must be signed: a link in a message.
+    is_link: bool = False
     # Seconds to wait for the database, if fewer than other requests have.
     seconds: float | None = None
 

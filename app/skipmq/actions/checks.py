@@ -26,7 +26,7 @@ Entry: TypeAlias = (
 _LONGEST_URL, LONGEST_CACHED = 2_000, 400
 _ENTRY_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 _ATTRIBUTE_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
-_IDENTIFIER = re.compile(r"[!-~]{1,128}")
+IDENTIFIER = re.compile(r"[!-~]{1,128}")
 _MESSAGE_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _REFERENCE = re.compile("[0-9]{1,18}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -153,7 +153,7 @@ def delay(value: int, limit: int) -> None:
 
 def identifier(value: str | None, parameter: str) -> None:
     """Check a MessageGroupId, MessageDeduplicationId or ReceiveRequestAttemptId."""
-    if value is not None and not _IDENTIFIER.fullmatch(value):
+    if value is not None and not IDENTIFIER.fullmatch(value):
         raise invalid(
             value,
             parameter,
@@ -293,13 +293,13 @@ def _attribute_value(name: str, value: AttributeValue) -> None:
         )
     if text is not None:
         characters(text)
-    if kind == "Number" and not _is_number(text or ""):
+    if kind == "Number" and not is_number(text or ""):
         raise errors.InvalidParameterValueException(
             f"Can't cast the value of message (user) attribute '{shown}' to a number."
         )
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     """Return whether a text is a number of at most 38 digits between 10^-128 and 10^126."""
     if len(text) > limits.NUMBER_LENGTH or not _NUMBER.fullmatch(text):
         return False

@@ -12,13 +12,14 @@ from skipmq.actions import access, checks, regions
 from skipmq.actions.action import Action
 from skipmq.actions.skipmq.table import EXTENSIONS
 from skipmq.actions.sqs.table import ACTIONS
+from skipmq.actions.topics.table import TOPICS
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Response, Result
 from skipmq.protocol.identity import Need, QueueName
 
-EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS}
+EVERY: Mapping[str, Action] = {**ACTIONS, **EXTENSIONS, **TOPICS}
 # These reach no queue of another region than the client's: clients repeat them when they are done.
 _IN_OWN_REGION = frozenset({"DeleteQueue", "PurgeQueue", "DeletePickedMessages"})
 

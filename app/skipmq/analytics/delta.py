@@ -130,6 +130,12 @@ class Table:
         return sorted(files, key=lambda file: (file.day, file.queue, file.path))
 
     @property
+    def first_settled(self) -> datetime | None:
+        """When the first message in the table was settled, None without statistics of it."""
+        rows = pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
+        return min((at for row in rows if (at := row.get("min.settled_at"))), default=None)
+
+    @property
     def lake(self) -> str:
         """The URL of the lake, which contains the table."""
         return self.url.removesuffix(f"/{NAME}")
@@ -320,8 +326,7 @@ def url_of(path: str) -> str:
 
 def open_(lake: str) -> Table:
     """Open the table of the lake at a URL; raise LakeError if there is no lake."""
-    table = find(lake)
-    if table is None:
+    if (table := find(lake)) is None:
         path = lake.removeprefix("file://")
         raise LakeError(
             f"no lake at {path}: create it with `skipmq analytics export --lake {path}`"

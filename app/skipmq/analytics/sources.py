@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 
 from pyspark import StorageLevel
@@ -103,3 +103,19 @@ def history_scope(source: Source) -> HistoryScope:
 def lake_since(table: Table) -> datetime | None:
     """Return the beginning of the first day in a lake, None if it is empty."""
     return min((day_bounds(file.day)[0] for file in table.files), default=None)
+
+
+def history_begin(source: Source | None, table: Table | None) -> datetime | None:
+    """Return when the history of a lake or of a database of less than two days begins.
+
+    None if that is not known, or not recent. Raises database.session.Unavailable.
+    """
+    if table is not None:
+        return table.first_settled
+    found = []
+    for database in source.databases if source else ():
+        with database.connect() as session:
+            days = history.days(session)
+            if days and history.now(session) - day_bounds(days[0])[0] < timedelta(days=2):
+                found.append(history.first_counted(session))
+    return min((each for each in found if each), default=None)

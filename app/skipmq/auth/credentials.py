@@ -55,12 +55,12 @@ def _parse(credential: str, region: str, account: str) -> Identity | None:
 
 @lru_cache(maxsize=1024)
 def _parse_cached(credential: str, region: str, account: str) -> Identity | None:
-    """Parse KEY/DAY/REGION/sqs/aws4_request, URL-encoded or not."""
+    """Parse KEY/DAY/REGION/SERVICE/aws4_request, URL-encoded or not."""
     key, *scope = unquote(credential).rsplit("/", _SCOPE_PARTS)
     if len(scope) < _SCOPE_PARTS:
         return None
     day, scope_region, service, end = (part.lower() for part in scope)
-    is_scope = day.isdecimal() and (service, end) == ("sqs", "aws4_request")
+    is_scope = day.isdecimal() and service in ("sqs", "sns") and end == "aws4_request"
     if not (key and is_scope and limits.REGION.fullmatch(scope_region)):
         return None
     account = key if limits.ACCOUNT.fullmatch(key) else account

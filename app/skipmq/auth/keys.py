@@ -30,19 +30,19 @@ class AccessKey:
     token_digest: bytes | None = field(default=None, repr=False)
     expires_at: float | None = None
     user: str = field(init=False)
-    _signers: dict[tuple[str, str], HMAC] = field(default_factory=dict, repr=False)
+    _signers: dict[tuple[str, str, str], HMAC] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.user = user_arn(self.account, self.name)
 
-    def signer(self, day: str, region: str) -> HMAC:
+    def signer(self, day: str, region: str, service: str) -> HMAC:
         """Return the HMAC for requests of a day (YYYYMMDD) in a region; copy it before use."""
-        cached = self._signers.get((day, region))
+        cached = self._signers.get((day, region, service))
         if cached is None:
-            cached = signer(self.secret, day, region, "sqs")
+            cached = signer(self.secret, day, region, service)
             if len(self._signers) >= _CACHED_SIGNERS:
                 self._signers.clear()
-            self._signers[day, region] = cached
+            self._signers[day, region, service] = cached
         return cached
 
     def check(self, token: str | None, now: float) -> None:

@@ -42,6 +42,8 @@ class Access(NamedTuple):
     account: str
     user: str
     context: Mapping[str, str]
+    # The principal, if it is a service and no user.
+    service: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +201,13 @@ def _every_user(_: Access) -> Scope:
 def _principals(value: Any) -> Callable[[Access], Scope | None]:
     """Return the test whether a statement names the caller or its account.
 
-    Services, federated and canonical users never call SkipMQ.
+    Federated and canonical users never call SkipMQ; of services only SNS, for a topic.
     """
     value = {"AWS": value} if value == "*" else value
     if not isinstance(value, dict) or not value or not set(value) <= _PRINCIPAL_TYPES:
         raise ValueError('Principal must be "*" or an object such as {"AWS": "111122223333"}')
-    named = [
-        name for kind, names in value.items() for name in _strings(names, kind) if kind == "AWS"
-    ]
+    by_kind = {kind: _strings(names, kind) for kind, names in value.items()}
+    named, services = by_kind.get("AWS", []), by_kind.get("Service", [])
     if "*" in named:
         return _every_user
     accounts = {match[1] or match[2] for each in named if (match := _ACCOUNT.fullmatch(each))}
@@ -215,6 +216,8 @@ def _principals(value: Any) -> Callable[[Access], Scope | None]:
         raise ValueError(f"{invalid[0]} is neither an account nor the ARN of a user")
 
     def scope(access: Access) -> Scope | None:
+        if access.service:
+            return "user" if access.service in services or "*" in services else None
         if access.user in users:
             return "user"
         return "account" if access.account in accounts else None

@@ -6,6 +6,7 @@ import msgspec
 
 from skipmq.auth.policy import Policy, parse
 
+_SERVICES = ("sqs", "sns")
 _DESCRIBE_QUEUE = ("GetQueueAttributes", "GetQueueUrl")
 _READ = (
     "ListDeadLetterSourceQueues",
@@ -13,11 +14,17 @@ _READ = (
     "ListQueues",
     "ListQueueTags",
     "PeekMessages",
+    "GetSubscriptionAttributes",
+    "GetTopicAttributes",
+    "ListSubscriptions",
+    "ListSubscriptionsByTopic",
+    "ListTagsForResource",
+    "ListTopics",
     *_DESCRIBE_QUEUE,
 )
 ROLES: dict[str, tuple[str, ...]] = {
     "admin": ("*",),
-    "producer": ("SendMessage", *_DESCRIBE_QUEUE),
+    "producer": ("SendMessage", "Publish", *_DESCRIBE_QUEUE),
     "consumer": ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", *_DESCRIBE_QUEUE),
     "reader": _READ,
     # For the engineer on call. A redrive needs the rights to receive, send and delete.
@@ -42,7 +49,7 @@ ROLES: dict[str, tuple[str, ...]] = {
 
 
 class Rights(msgspec.Struct):
-    """A role for queues of the key's account; `queues` has name patterns, None means all queues."""
+    """A role for queues and topics of the key's account; `queues` has patterns, None means all."""
 
     role: str
     queues: tuple[str, ...] | None = None
@@ -68,7 +75,9 @@ def _document(rights: Rights, account: str) -> str:
     queues = rights.queues
     statement = {
         "Effect": "Allow",
-        "Action": [f"sqs:{action}" for action in actions],
-        "Resource": [f"arn:aws:sqs:*:{account}:{each}" for each in queues] if queues else "*",
+        "Action": [f"{service}:{action}" for service in _SERVICES for action in actions],
+        "Resource": [f"arn:aws:{s}:*:{account}:{each}" for s in _SERVICES for each in queues]
+        if queues
+        else "*",
     }
     return msgspec.json.encode({"Version": "2012-10-17", "Statement": [statement]}).decode()

@@ -40,7 +40,7 @@ _AMZ_PREFIX = "x-amz-"
 _HEAD = re.compile(rf"{ALGORITHM} +Credential=([^\s,]+), *SignedHeaders=([^\s,]+), *")
 # Limits on cached text, so that the caches cannot exhaust memory.
 _MAXIMUM_HEAD = _MAXIMUM_CACHED_NAMES = 4_096
-_CREDENTIAL = re.compile(r"([^/\s]+)/([0-9]{8})/([a-z0-9-]{1,32})/sqs/aws4_request")
+_CREDENTIAL = re.compile(r"([^/\s]+)/([0-9]{8})/([a-z0-9-]{1,32})/(s[qn]s)/aws4_request")
 _HEADER_NAMES = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+(?:;[a-z0-9!#$%&'*+.^_`|~-]+)*")
 _SIGNATURE = re.compile("[0-9a-f]{64}")
 _DATE = re.compile("([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})Z")
@@ -55,6 +55,7 @@ class _Scope(NamedTuple):
     key_id: str
     day: str
     region: str
+    service: str
     text: str
     signed: tuple[str, ...]
     form: str
@@ -105,7 +106,7 @@ def verify(
     _check_date(claim, now)
     path = canonical_path(request.path)
     body = sha256(request.body).hexdigest()
-    signer = key.signer(scope.day, scope.region)
+    signer = key.signer(scope.day, scope.region, scope.service)
     head = f"{ALGORITHM}\n{claim.date}\n{scope.text}\n"
     sent = headers["host"]
     for host in (sent,) if public_host is None or public_host == sent else (sent, public_host):
@@ -214,7 +215,7 @@ def _scope(credential: str, names: str) -> _Scope:
             "SignedHeaders must be names in lower case, in order and once each, with ';' between."
         )
     key_id, _, text = credential.partition("/")
-    return _Scope(key_id, match[2], match[3], text, signed, headers_form(signed))
+    return _Scope(key_id, match[2], match[3], match[4], text, signed, headers_form(signed))
 
 
 def _check_form(signature_sent: str) -> None:

@@ -72,7 +72,7 @@ _PAUSE = Statement(
     "select from skipmq.pause_group($1, $2, to_timestamp($3::bigint), $4)",
     BIGINT, TEXT, BIGINT, TEXT,
 )  # fmt: skip
-_RESUME = Statement("select skipmq.resume_group($1, $2)", BIGINT, TEXT)
+_RESUME = Statement("select skipmq.resume_group($1, $2)", BIGINT, TEXT, repeatable=False)
 _PAUSED = Search(
     f"select {columns(PausedGroup)} from skipmq.paused_groups($1, $2, $3)", BIGINT, INTEGER, TEXT
 )

@@ -161,7 +161,7 @@ class KeyStore:
             return False
         is_static = key.policy.is_static and (queue_policy is None or queue_policy.is_static)
         access = Access(
-            f"sqs:{action}",
+            f"{resource.service}:{action}",
             resource.arn,
             key.account,
             key.user,

@@ -19,6 +19,7 @@ from skipmq.broker.overview import Overviews
 from skipmq.broker.queues import Queue, Queues
 from skipmq.broker.receipt_keys import ReceiptKeys
 from skipmq.broker.refusals import Refusals
+from skipmq.broker.topic_cache import Topics
 from skipmq.config.settings import Settings
 from skipmq.database import monitor
 from skipmq.database.availability import NoObserver, Observer
@@ -72,6 +73,7 @@ class Node:
         self.in_flight = InFlight(self.database)
         self.notifier = Notifier(self.database, self.process)
         self.queues = Queues(self.database, self.notifier.changed)
+        self.topics = Topics(self.database, self.notifier.changed)
         self.activity = Activity(self.database)
         self.consumers = Consumers(self.database, self.process)
         self.overviews = Overviews(self.database, self.replication)
@@ -86,7 +88,7 @@ class Node:
             self.process,
             self.waiters,
             self.notifier,
-            self.queues.forget,
+            self._forget,
             self._keys_changed,
         )
         self._tasks: list[asyncio.Task[None]] = []
@@ -166,8 +168,16 @@ class Node:
 
     def sent(self, queue: Queue, count: int) -> None:
         """Wake receivers of a queue, on all nodes, for `count` visible messages."""
-        self.waiters.wake(queue.name.arn, count)
-        self.notifier.notify(queue.name.arn, queue.id)
+        self.wake(queue.name.arn, queue.id, count)
+
+    def wake(self, arn: str, queue_id: int, count: int) -> None:
+        """Wake receivers of the queue of an ARN, on all nodes, for `count` visible messages."""
+        self.waiters.wake(arn, count)
+        self.notifier.notify(arn, queue_id)
+
+    def _forget(self, arn: str | None) -> None:
+        self.queues.forget(arn)
+        self.topics.forget(arn)
 
     async def readiness(self) -> tuple[bool, str]:
         """Return whether the node is ready, and the state of the database."""

@@ -1,6 +1,5 @@
 """The `audit` command."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,12 +16,11 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
 from skipmq.cli.output import cell, limit_option, printing_json, shown_time
 from skipmq.cli.tables import Column, table
+from skipmq.cli.times import ago
 
 _USER = ":user/"
 # The fewest records of a read.
 _STEP = 500
-_AGO = re.compile("([0-9]{1,6})([smhd])")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _COLUMNS = (
     Column("time (UTC)"),
     Column("action"),
@@ -114,8 +112,8 @@ def _moment(text: str | None, clock: float, option: str) -> int | None:
     """
     if text is None:
         return None
-    if ago := _AGO.fullmatch(text):
-        return int((clock - int(ago[1]) * _UNITS[ago[2]]) * 1_000_000)
+    if (length := ago(text)) is not None:
+        return int((clock - length.total_seconds()) * 1_000_000)
     try:
         return int(actions.moment(text) * 1_000_000)
     except (ValueError, OverflowError) as error:

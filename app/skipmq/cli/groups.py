@@ -42,6 +42,14 @@ _COMMANDS = {
         "tasks": "queue.tasks:queue_tasks",
         "tail": "queue.tail:queue_tail",
     },
+    "topic": {
+        "list": "topics:topic_list",
+        "create": "topics:topic_create",
+        "show": "topics:topic_show",
+        "subscribe": "topics:topic_subscribe",
+        "publish": "topics:topic_publish",
+        "delete": "topics:topic_delete",
+    },
     "schedule": {
         "create": "schedules:schedule_create",
         "list": "schedules:schedule_list",
@@ -176,6 +184,11 @@ def queue() -> None:
     """
 
 
+@click.group(cls=Group, commands=_commands("topic"))
+def topic() -> None:
+    """Manage topics, which hand a message to all queues that are subscribed."""
+
+
 @click.group(cls=Group, commands=_commands("schedule"))
 def schedule() -> None:
     """Send messages at the times of a cron expression, every so often, or once."""
@@ -202,7 +215,7 @@ def _keep_file(context: click.Context, _: click.Parameter, file: Path | None) ->
 
 @click.group(
     cls=Group,
-    commands=[queue, schedule, sql, analytics, partitions, *_commands("")],
+    commands=[queue, topic, schedule, sql, analytics, partitions, *_commands("")],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(release.VERSION, prog_name="skipmq")

@@ -27,7 +27,7 @@ from skipmq.database.partitions import Database
 from skipmq.database.retry import InsufficientPrivilege
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request, Result
-from skipmq.protocol.codec import REQUESTS
+from skipmq.protocol.codec import REQUESTS, TOPIC_REQUESTS
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.protocol.limits import LIST_RESULTS
 from skipmq.server import request_log
@@ -65,7 +65,7 @@ class LocalNode:
         Bytes in the result are in base64. Raises errors.SqsError.
         """
         given = {name: value for name, value in parameters.items() if value is not None}
-        struct = msgspec.convert(given, REQUESTS[action])
+        struct = msgspec.convert(given, (REQUESTS | TOPIC_REQUESTS)[action])
         address = gethostname()
         request = Request("POST", "/", {}, "", b"", "http://localhost", str(uuid4()), address)
         caller = replace(identity or self._identity, user=self._user)

@@ -15,6 +15,7 @@ from skipmq.config import Configuration
 from skipmq.config.settings import Settings
 from skipmq.protocol.extensions import REQUESTS as EXTENSIONS
 from skipmq.protocol.limits import COUNTED_QUEUES, WAIT_SECONDS
+from skipmq.protocol.sns.shapes import ACTIONS as TOPICS
 
 # The longest that a node waits for messages, or for a database that fails over, and then answers.
 _SECONDS = WAIT_SECONDS + 20.0
@@ -70,6 +71,8 @@ class RemoteNode:
         if name is not None and "/" not in name and self._account is not None:
             given["QueueUrl"] = f"/{self._account}/{name}"
         target = f"SkipMQ.{action}" if action in EXTENSIONS else action
+        if action in TOPICS:
+            target = f"SNS_20100331.{action}"
         try:
             answer = self._called(target, given)
         except (ClientError, UnavailableError) as error:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from skipmq.client.errors import ClientError
 from skipmq.client.outcomes import DeadLetter, Discard, LostMessageError, Retry
 from skipmq.client.queue import Queue
+from skipmq.client.topic import Topic
 
 if TYPE_CHECKING:
     from skipmq.client.app import App
@@ -19,6 +20,7 @@ __all__ = [
     "LostMessageError",
     "Queue",
     "Retry",
+    "Topic",
 ]
 
 

@@ -39,6 +39,9 @@ select skipmq.send_fifo_message(
   %s::text, b.body, %s::text, nullif(b.deduplication_id, ''), %s::text::jsonb, {ACCOUNT}, {REGION})
 from unnest(%s::text[], %s::text[]) b (body, deduplication_id)"""
 
+PUBLISH = f"""
+select skipmq.publish(
+  %s::text, %s::text, %s::text::jsonb, %s::text, %s::text, %s::text, {ACCOUNT}, {REGION})"""
 SCHEDULE = f"""
 select skipmq.create_schedule(
   %s::text, %s::text, %s::text, %s::text, %s::text, p_group_id => %s::text,

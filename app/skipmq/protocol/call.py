@@ -61,6 +61,8 @@ class Request(msgspec.Struct, eq=False):
     refusal: str = ""
     # Whether the request, and so its response, uses the AWS JSON protocol.
     is_json: bool = False
+    # Whether it was found to be for SNS.
+    is_sns: bool = False
 
     def __post_init__(self) -> None:
         self.is_json = self.headers.get("x-amz-target") is not None or _is_json(

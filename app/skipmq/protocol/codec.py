@@ -24,6 +24,8 @@ from skipmq.protocol.call import (
     response_headers,
 )
 from skipmq.protocol.identity import Identity
+from skipmq.protocol.sns import shapes as topics
+from skipmq.protocol.sns import wire as sns
 
 _CONTENT_TYPE = "application/x-amz-json-1.0"
 _CONTENT = ("content-type", _CONTENT_TYPE)
@@ -58,7 +60,10 @@ def decode(request: Request, identity: Identity = UNIDENTIFIED, deadline: float 
     error.
     """
     if not request.is_json:
-        return query.decode(request, identity, deadline)
+        fields = query.fields_of(request)
+        if sns.is_for_sns(request, fields):
+            return sns.decode(request, fields, identity, deadline)
+        return query.decode(request, fields, identity, deadline)
     target = _TARGETS.get(request.headers.get("x-amz-target") or "")
     if target is None:
         raise errors.UnknownOperationException
@@ -84,7 +89,7 @@ def encode(call: Call, result: Result) -> Response:
     Bytes in it become base64.
     """
     if not call.request.is_json:
-        return query.encode(call, result)
+        return sns.encode(call, result) if call.request.is_sns else query.encode(call, result)
     body = b"" if call.action in _WITHOUT_OUTPUT else _serialise(result or {})
     return Response(200, [_CONTENT, ("x-amzn-requestid", call.request.request_id)], body)
 
@@ -95,6 +100,8 @@ def encode_error(request: Request, error: errors.SqsError) -> Response:
     Only clients in query mode get the status of the service model; others that use JSON get 400.
     """
     if not request.is_json:
+        if request.is_sns or sns.is_scope(request):
+            return sns.encode_error(request, error)
         return query.encode_error(request, error)
     status = error.status
     # The service model has these statuses; others are those of HTTP.
@@ -172,6 +179,7 @@ def _missing(member: str) -> errors.SqsError:
 
 
 _OF_SQS = {name: action.input.struct for name, action in shapes.ACTIONS.items()}
+TOPIC_REQUESTS = {name: action.input.struct for name, action in topics.ACTIONS.items()}
 REQUESTS = _OF_SQS | extensions.REQUESTS
 _TARGETS = {
     f"{service}.{name}": (
@@ -179,7 +187,12 @@ _TARGETS = {
         msgspec.json.Decoder(kind),
         issubclass(kind, requests.QueueParameters),
     )
-    for service, kinds in (("AmazonSQS", _OF_SQS), ("SkipMQ", extensions.REQUESTS))
+    for service, kinds in (
+        ("AmazonSQS", _OF_SQS),
+        ("SkipMQ", extensions.REQUESTS),
+        # No SDK of SNS speaks JSON: this is for commands.
+        ("SNS_20100331", TOPIC_REQUESTS),
+    )
     for name, kind in kinds.items()
 }
 _WITHOUT_OUTPUT = {name for name, action in shapes.ACTIONS.items() if action.output is None}

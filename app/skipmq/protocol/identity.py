@@ -1,7 +1,7 @@
 """Callers, queues by account, region and name, and the permissions that calls need."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from skipmq.protocol import limits
 
@@ -15,13 +15,23 @@ class QueueName:
     name: str
     arn: str = field(init=False, compare=False, repr=False)
 
+    # Of its actions.
+    service: ClassVar[str] = "sqs"
+
     def __post_init__(self) -> None:
-        arn = f"arn:aws:sqs:{self.region}:{self.account}:{self.name}"
+        arn = f"arn:aws:{self.service}:{self.region}:{self.account}:{self.name}"
         object.__setattr__(self, "arn", arn)
 
 
+@dataclass(frozen=True, slots=True)
+class TopicName(QueueName):
+    """The identity of a topic."""
+
+    service: ClassVar[str] = "sns"
+
+
 class Need(NamedTuple):
-    """A permission that a call needs, on a queue, or on all queues of an account (name `*`)."""
+    """A permission that a call needs, on a queue or topic, or on all of an account (name `*`)."""
 
     permission: str
     queue: QueueName

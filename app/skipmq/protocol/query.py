@@ -41,14 +41,13 @@ _NOT_FOR_QUEUES = frozenset({"CreateQueue", "ListQueues"})
 _VERSIONS = frozenset({"2008-01-01", "2009-02-01", "2011-10-01", "2012-11-05"})
 
 
-def decode(request: Request, identity: Identity, deadline: float) -> Call:
-    """Return the call in a form and a query string; the form has precedence.
+def decode(request: Request, fields: Fields, identity: Identity, deadline: float) -> Call:
+    """Return the call in the fields of a request.
 
     Raises errors.UnknownOperationException without an action, errors.InvalidAction for an unknown
     one, errors.NoSuchVersion, errors.InvalidParameterValueException,
     errors.MissingRequiredParameterException.
     """
-    fields = _fields(request)
     action = fields.get("Action")
     if not action:
         raise errors.UnknownOperationException
@@ -93,7 +92,8 @@ def _accepts_json(request: Request) -> bool:
     return accepted is not None and _JSON_FIRST.match(accepted) is not None
 
 
-def _fields(request: Request) -> Fields:
+def fields_of(request: Request) -> Fields:
+    """Return the values in a form and a query string, by name; the form has precedence."""
     # WSGI decodes the bytes of a query string as Latin-1.
     query = request.query.encode("latin-1", "replace")
     return dict(pairs(b"&".join(part for part in (query, request.body) if part)))
@@ -142,14 +142,15 @@ def _numbered(fields: Fields, path: str) -> list[tuple[str, Fields]]:
     return sorted(branches.items(), key=lambda branch: int(branch[0] or 0))
 
 
-def _reader(shape: shapes.Shape) -> Reader:
+def reader(shape: shapes.Shape) -> Reader:
+    """Return the function that reads a shape from fields and the path to them."""
     match shape:
         case shapes.Scalar(kind):
             return _scalar_reader(_SCALARS[kind])
         case shapes.List(element):
-            return _list_reader(_reader(element))
+            return _within(shape.inner, _list_reader(reader(element)))
         case shapes.Map():
-            return _map_reader(shape)
+            return _within(shape.inner, _map_reader(shape))
         case shapes.Structure():
             return _structure_reader(shape)
 
@@ -165,11 +166,18 @@ def _list_reader(element: Reader) -> Reader:
     return read
 
 
+def _within(inner: str, read: Reader) -> Reader:
+    """Return a reader of what is below the part `inner` of the names, if there is one."""
+    if not inner:
+        return read
+    return lambda fields, path: read(_branches(fields).get(inner, {}), f"{path}.{inner}")
+
+
 def _map_reader(shape: shapes.Map) -> Reader:
     key_location, value_location, value = (
         shape.key_location,
         shape.value_location,
-        _reader(shape.value),
+        reader(shape.value),
     )
 
     def read(fields: Fields, path: str) -> dict[str, Any]:
@@ -185,7 +193,7 @@ def _map_reader(shape: shapes.Map) -> Reader:
 
 def _structure_reader(shape: shapes.Structure) -> Reader:
     members = [
-        (name, shapes.location(name, member), _reader(member))
+        (name, shapes.location(name, member), reader(member))
         for name, member in shape.members.items()
     ]
 
@@ -193,12 +201,12 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
 
     def read(fields: Fields, path: str) -> msgspec.Struct:
         branches, found = _branches(fields), {}
-        for name, location, reader in members:
+        for name, location, read_member in members:
             here = f"{path}.{location}" if path else location
             # SDKs write an empty list by the member's name: `AttributeNames=`.
             branch = branches.get(location) or branches.get(name)
             if branch is not None:
-                found[name] = reader(branch, here)
+                found[name] = read_member(branch, here)
             elif name == "Entries":
                 found[name] = []  # Forms do not distinguish an empty list from a missing one.
             elif name in shape.required:
@@ -257,4 +265,4 @@ _SCALARS: dict[str, Callable[[str, str], Any]] = {
     "boolean": _boolean,
     "blob": _blob,
 }
-_READERS = {name: _reader(action.input) for name, action in shapes.ACTIONS.items()}
+_READERS = {name: reader(action.input) for name, action in shapes.ACTIONS.items()}

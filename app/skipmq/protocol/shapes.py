@@ -22,10 +22,14 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """A list; `location` is the Query protocol's name of an element."""
+    """A list; `location` is the Query protocol's name of an element.
+
+    That of SNS is not flattened: its elements are `inner` within the member.
+    """
 
     element: "Shape"
-    location: str
+    location: str = ""
+    inner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +37,10 @@ class Map:
     """A map; the locations are the Query protocol's names of an entry, its key and its value."""
 
     value: "Shape"
-    location: str
+    location: str = ""
     key_location: str = "Name"
     value_location: str = "Value"
+    inner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ Shape: TypeAlias = Scalar | List | Map | Structure
 
 def location(name: str, shape: Shape) -> str:
     """Return the Query protocol's name of the member `name`."""
-    return shape.location if isinstance(shape, List | Map) else name
+    return (shape.location or name) if isinstance(shape, List | Map) else name
 
 
 @cache
@@ -90,7 +95,8 @@ def required_members(shape: Shape) -> Iterator[str]:
             yield from required_members(shape.value)
 
 
-def _action(request: type[Struct], answer: type[Struct] | None = None) -> ActionShape:
+def action_shape(request: type[Struct], answer: type[Struct] | None = None) -> ActionShape:
+    """Return the shapes of an action by its classes."""
     return ActionShape(structure(request), None if answer is None else structure(answer))
 
 
@@ -102,7 +108,7 @@ def _shape(kind: inspect.Type, **locations: str) -> Shape:  # noqa: PLR0911 - on
         case inspect.Metadata(inner, extra=extra):
             return _shape(inner, **(extra or {}))
         case inspect.ListType(inspect.StructType(struct)):
-            return List(structure(struct), struct.__name__)
+            return List(structure(struct), **locations or {"location": struct.__name__})
         case inspect.ListType(element):
             return List(_shape(element), **locations)
         case inspect.DictType(value_type=value):
@@ -121,37 +127,41 @@ _SCALARS = {
 }
 
 ACTIONS: Mapping[str, ActionShape] = {
-    "AddPermission": _action(requests.AddPermission),
-    "CancelMessageMoveTask": _action(
+    "AddPermission": action_shape(requests.AddPermission),
+    "CancelMessageMoveTask": action_shape(
         requests.CancelMessageMoveTask, answers.CancelMessageMoveTaskResult
     ),
-    "ChangeMessageVisibility": _action(requests.ChangeMessageVisibility),
-    "ChangeMessageVisibilityBatch": _action(
+    "ChangeMessageVisibility": action_shape(requests.ChangeMessageVisibility),
+    "ChangeMessageVisibilityBatch": action_shape(
         requests.ChangeMessageVisibilityBatch, answers.ChangeMessageVisibilityBatchResult
     ),
-    "CreateQueue": _action(requests.CreateQueue, answers.CreateQueueResult),
-    "DeleteMessage": _action(requests.DeleteMessage),
-    "DeleteMessageBatch": _action(requests.DeleteMessageBatch, answers.DeleteMessageBatchResult),
-    "DeleteQueue": _action(requests.DeleteQueue),
-    "GetQueueAttributes": _action(requests.GetQueueAttributes, answers.GetQueueAttributesResult),
-    "GetQueueUrl": _action(requests.GetQueueUrl, answers.GetQueueUrlResult),
-    "ListDeadLetterSourceQueues": _action(
+    "CreateQueue": action_shape(requests.CreateQueue, answers.CreateQueueResult),
+    "DeleteMessage": action_shape(requests.DeleteMessage),
+    "DeleteMessageBatch": action_shape(
+        requests.DeleteMessageBatch, answers.DeleteMessageBatchResult
+    ),
+    "DeleteQueue": action_shape(requests.DeleteQueue),
+    "GetQueueAttributes": action_shape(
+        requests.GetQueueAttributes, answers.GetQueueAttributesResult
+    ),
+    "GetQueueUrl": action_shape(requests.GetQueueUrl, answers.GetQueueUrlResult),
+    "ListDeadLetterSourceQueues": action_shape(
         requests.ListDeadLetterSourceQueues, answers.ListDeadLetterSourceQueuesResult
     ),
-    "ListMessageMoveTasks": _action(
+    "ListMessageMoveTasks": action_shape(
         requests.ListMessageMoveTasks, answers.ListMessageMoveTasksResult
     ),
-    "ListQueueTags": _action(requests.ListQueueTags, answers.ListQueueTagsResult),
-    "ListQueues": _action(requests.ListQueues, answers.ListQueuesResult),
-    "PurgeQueue": _action(requests.PurgeQueue),
-    "ReceiveMessage": _action(requests.ReceiveMessage, answers.ReceiveMessageResult),
-    "RemovePermission": _action(requests.RemovePermission),
-    "SendMessage": _action(requests.SendMessage, answers.SendMessageResult),
-    "SendMessageBatch": _action(requests.SendMessageBatch, answers.SendMessageBatchResult),
-    "SetQueueAttributes": _action(requests.SetQueueAttributes),
-    "StartMessageMoveTask": _action(
+    "ListQueueTags": action_shape(requests.ListQueueTags, answers.ListQueueTagsResult),
+    "ListQueues": action_shape(requests.ListQueues, answers.ListQueuesResult),
+    "PurgeQueue": action_shape(requests.PurgeQueue),
+    "ReceiveMessage": action_shape(requests.ReceiveMessage, answers.ReceiveMessageResult),
+    "RemovePermission": action_shape(requests.RemovePermission),
+    "SendMessage": action_shape(requests.SendMessage, answers.SendMessageResult),
+    "SendMessageBatch": action_shape(requests.SendMessageBatch, answers.SendMessageBatchResult),
+    "SetQueueAttributes": action_shape(requests.SetQueueAttributes),
+    "StartMessageMoveTask": action_shape(
         requests.StartMessageMoveTask, answers.StartMessageMoveTaskResult
     ),
-    "TagQueue": _action(requests.TagQueue),
-    "UntagQueue": _action(requests.UntagQueue),
+    "TagQueue": action_shape(requests.TagQueue),
+    "UntagQueue": action_shape(requests.UntagQueue),
 }

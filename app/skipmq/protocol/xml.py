@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from skipmq.protocol import errors, limits, shapes
@@ -15,10 +16,16 @@ _NAMESPACE = 'xmlns="http://queue.amazonaws.com/doc/2012-11-05/"'
 
 def result(action: str, content: Result, request_id: str) -> bytes:
     """Return the document with an action's result."""
-    writer = _WRITERS[action]
-    written = "" if writer is None or content is None else writer(content)
+    return document(action, _WRITERS[action], content, request_id, _NAMESPACE)
+
+
+def document(
+    action: str, write: Writer | None, content: Result, request_id: str, namespace: str
+) -> bytes:
+    """Return the document with an action's result, which `write` writes."""
+    written = "" if write is None or content is None else write(content)
     return (
-        f"{_HEAD}<{action}Response {_NAMESPACE}>{written}<ResponseMetadata>"
+        f"{_HEAD}<{action}Response {namespace}>{written}<ResponseMetadata>"
         f"<RequestId>{escape(request_id)}</RequestId></ResponseMetadata></{action}Response>"
     ).encode()
 
@@ -27,9 +34,15 @@ def error(failure: errors.SqsError, request_id: str) -> bytes:
     """Return the document with an error."""
     if isinstance(failure, errors.UnknownOperationException):
         return b"<UnknownOperationException/>"
+    content = f"<Message>{escape(message(failure))}</Message><Detail/>"
+    return error_document(failure.fault, failure.code, content, request_id, _NAMESPACE)
+
+
+def error_document(fault: str, code: str, content: str, request_id: str, namespace: str) -> bytes:
+    """Return the document with an error, of which `content` is what follows the code."""
     return (
-        f"{_HEAD}<ErrorResponse {_NAMESPACE}><Error><Type>{failure.fault}</Type>"
-        f"<Code>{escape(failure.code)}</Code><Message>{escape(message(failure))}</Message><Detail/></Error>"
+        f"{_HEAD}<ErrorResponse {namespace}><Error><Type>{fault}</Type>"
+        f"<Code>{escape(code)}</Code>{content}</Error>"
         f"<RequestId>{escape(request_id)}</RequestId></ErrorResponse>"
     ).encode()
 
@@ -54,18 +67,22 @@ def escape(text: str) -> str:
     return limits.FORBIDDEN_CHARACTER.sub("\ufffd", escaped)
 
 
-def _writer(shape: shapes.Shape, tag: str) -> Writer:
+def writer(shape: shapes.Shape, tag: str) -> Writer:
+    """Return the function that writes a value of a shape as an element."""
+    if isinstance(shape, shapes.List | shapes.Map) and shape.inner:
+        parts = writer(replace(shape, inner=""), shape.inner)
+        return lambda value: f"<{tag}>{parts(value)}</{tag}>" if value else f"<{tag}/>"
     match shape:
         case shapes.Scalar(kind):
             text = _SCALARS[kind]
             return lambda value: f"<{tag}>{text(value)}</{tag}>"
         case shapes.List(element):
-            each = _writer(element, tag)
+            each = writer(element, tag)
             return lambda values: "".join(each(value) for value in values)
         case shapes.Map():
             key, value = (
-                _writer(shapes.Scalar("string"), shape.key_location),
-                _writer(shape.value, shape.value_location),
+                writer(shapes.Scalar("string"), shape.key_location),
+                writer(shape.value, shape.value_location),
             )
             return lambda entries: "".join(
                 f"<{tag}>{key(name)}{value(content)}</{tag}>" for name, content in entries.items()
@@ -76,14 +93,14 @@ def _writer(shape: shapes.Shape, tag: str) -> Writer:
 
 def _structure_writer(shape: shapes.Structure, tag: str) -> Writer:
     writers = [
-        (name, _writer(member, shapes.location(name, member)))
+        (name, writer(member, shapes.location(name, member)))
         for name, member in shape.members.items()
     ]
 
     def write(value: Any) -> str:
         inner = "".join(
-            writer(content)
-            for name, writer in writers
+            write_member(content)
+            for name, write_member in writers
             if (content := getattr(value, name)) is not None
         )
         return f"<{tag}>{inner}</{tag}>" if inner else f"<{tag}/>"

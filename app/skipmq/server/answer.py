@@ -40,6 +40,7 @@ _NO_ACTION = ("",)
 SIGN_INS_PER_SECOND, SIGN_INS_AT_ONCE = 0.5, 5
 # Paths of pages, health and metrics; requests on all other paths are SQS's.
 _PAGE = re.compile("/(?:console|health|metrics)(?:/.*)?", re.DOTALL)
+_LINKS = tuple(f"Action={name}&" for name, action in EVERY.items() if action.is_link)
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
 
 
@@ -149,7 +150,9 @@ class Broker:
                 if call is None:
                     if request.refusal:
                         self.check_browser(request)
-                    if node.keys is not None:
+                    if node.keys is not None and not (
+                        request.method == "GET" and _is_link(request)
+                    ):
                         identity = node.keys.identify(request)
                     else:
                         authorization = request.headers.get("authorization")
@@ -228,10 +231,14 @@ class Broker:
         self._log.note(request, Outcome(failure=error))
 
     def _check_caller(self, call: Call) -> None:
-        """Check the method of a call and the rate limit of its key.
+        """Check the method of a call, that it is a link if unsigned, and the rate of its key.
 
-        Raises errors.AccessDenied, errors.ThrottlingException.
+        Raises errors.AccessDenied, errors.MissingAuthenticationToken, errors.ThrottlingException.
         """
+        if self.node.keys is not None and call.identity.key_id is None:
+            if not EVERY[call.action].is_link:
+                raise errors.MissingAuthenticationToken
+            return
         if self._browsers is not None:
             self._browsers.check_method(call)
         if self._key_rate is not None and call.identity.key_id is not None:
@@ -297,6 +304,12 @@ class Broker:
         if skew is not None:
             found["clock_skew_seconds"] = f"{skew:.1f}"
         return 200, found
+
+
+def _is_link(request: Request) -> bool:
+    """Return whether a request may be a link of a message, which needs no signature."""
+    is_signed = request.headers.get("authorization") or "X-Amz-Signature" in request.query
+    return request.query.startswith(_LINKS) and not is_signed
 
 
 def _rate(per_second: float, workers: int) -> Rate | None:

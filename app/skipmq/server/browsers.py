@@ -57,7 +57,8 @@ class Browsers:
         Raises errors.AccessDenied.
         """
         request = call.request
-        if request.method != "GET" or EVERY[call.action].is_read or _is_signed(request):
+        action = EVERY[call.action]
+        if request.method != "GET" or action.is_read or action.is_link or _is_signed(request):
             return
         raise errors.AccessDenied(
             f"{call.action} must be a POST or a signed GET. A node that checks no signatures"

@@ -52,6 +52,11 @@ COUNTERS = {
     "searches cut": Definition(
         "skipmq_search_deadlines", "Searches and statistics queries that timed out"
     ),
+    "undelivered": Definition(
+        "skipmq_undelivered_notifications",
+        "Messages of topics that a subscribed queue did not take, by what became of them",
+        ("outcome",),
+    ),
     "refused": Definition("skipmq_refused", "Requests refused because the node was overloaded"),
     "request errors": Definition(
         "skipmq_request_errors", "Requests that returned an error, by its code", ("action", "code")

@@ -125,6 +125,12 @@ def now(session: Session) -> datetime:
     return moment  # type: ignore[no-any-return]
 
 
+def first_counted(session: Session) -> datetime | None:
+    """Return when the first counted period with an event begins; they are kept for seven days."""
+    (moment,) = _one(session, "select min(start) from skipmq_views.queue_period")
+    return moment  # type: ignore[no-any-return]
+
+
 def days(session: Session) -> list[date]:
     """Return the days (UTC) that have a partition of the history, in order."""
     return _column(

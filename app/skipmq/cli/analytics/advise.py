@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -13,12 +14,13 @@ from rich.table import Table
 
 from skipmq.cli.analytics.engine import ReportInput, Selection, opened
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, check_order
+from skipmq.cli.analytics.options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, Moment, check_order
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode, open_node
 from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.config.settings import Settings
-from skipmq.database import schema
+from skipmq.database import embedded, schema
+from skipmq.database.retry import DatabaseError
 from skipmq.protocol import errors, limits
 from skipmq.protocol.identity import Identity, QueueName
 from skipmq.telemetry.terminal import visible
@@ -43,7 +45,7 @@ class Change:
     present: int | None
     suggested: int
     advice: str
-    processing_p99: float
+    processing_p99: float | None
     deleted: int
     timed_out: int
     timed_out_rate: float
@@ -72,17 +74,18 @@ def advise_command(
     apply: bool,
     yes: bool,
     lake: str | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     queues: tuple[str, ...],
     engine: str,
     as_json: bool,
 ) -> None:
     """Recommend visibility timeouts, and set them with --apply.
 
-    Recommendations are those of the report and need 100 deleted messages of a queue. They are
-    withheld if the queue's attributes were changed during the reported period or after it. Changes
-    are recorded in the audit log. The exit code is 1 if a timeout could not be set.
+    Recommendations are those of the report and need 100 messages of a queue. They are withheld if
+    the queue's attributes were changed during the reported period or after it, which is not known
+    of a lake where no broker is reached. Changes are recorded in the audit log. The exit code is 1
+    if a timeout could not be set.
     """
     check_order(since, until)
     if apply and not (yes or sys.stdin.isatty()):
@@ -91,17 +94,16 @@ def advise_command(
         )
     settings = configuration().settings
     # Check the broker before the report, which may take long.
-    with open_database(settings) as (_, url):
-        schema.check(url)
+    with _broker(settings, is_needed=apply or not lake) as has_broker:
         selection = Selection(lake, since, until, queues)
         source, rows = _recommendations(settings, selection, engine)
-        with open_node(settings) as node:
+        with open_node(settings) if has_broker else nullcontext() as node:
             compared = (_compared(node, row, source.period.since) for row in rows)
             changes = [each for each in compared if each.present != each.suggested]
             advised = [each for each in changes if each.outcome == "advised"]
             if not as_json:
                 _print_changes(changes, out)
-            if apply and advised:
+            if node and apply and advised:
                 if not yes:
                     _confirm(advised, shown=not as_json)
                 changes = list(_apply(node, changes, verbose=not as_json))
@@ -114,11 +116,26 @@ def advise_command(
         }
         print_json(result)
     elif advised and not apply:
-        out.print(f"nothing was changed: use --apply; computed by {source.description}")
+        how = "use --apply" if has_broker else "no broker was reached, whose timeouts may differ"
+        out.print(f"nothing was changed: {how}; computed by {source.description}")
     elif not advised:
         out.print(f"nothing to change; computed by {source.description}")
     if any(each.outcome == "failed" for each in changes):
         sys.exit(_FAILED)
+
+
+@contextmanager
+def _broker(settings: Settings, *, is_needed: bool) -> Iterator[bool]:
+    """Yield whether the broker's database is available; raise if it is not and needed."""
+    with ExitStack() as stack:
+        try:
+            schema.check(stack.enter_context(open_database(settings))[1])
+        except (embedded.EmbeddedError, DatabaseError):
+            if is_needed:
+                raise
+            yield False
+        else:
+            yield True
 
 
 def _recommendations(
@@ -138,8 +155,8 @@ def _recommendations(
     ]
 
 
-def _compared(node: LocalNode, row: Mapping[str, Any], since: datetime) -> Change:
-    """Compare a row of the report with the present state of its queue."""
+def _compared(node: LocalNode | None, row: Mapping[str, Any], since: datetime) -> Change:
+    """Compare a row of the report with the present state of its queue, if there is a broker."""
     change = Change(
         *(row["account"], row["region"], row["queue"]),
         row["visibility_timeout"],
@@ -147,6 +164,8 @@ def _compared(node: LocalNode, row: Mapping[str, Any], since: datetime) -> Chang
         *(row["suggested_timeout"], row["advice"], row["processing_p99"]),
         *(row["deleted"], row["timed_out"], row["timed_out_rate"]),
     )
+    if node is None:
+        return change
     try:
         present = _present(node, change)
     except errors.QueueDoesNotExist:
@@ -203,6 +222,11 @@ def _set(node: LocalNode, change: Change) -> Change:
     return replace(change, outcome="changed")
 
 
+def _processing(change: Change) -> str:
+    p99 = change.processing_p99
+    return "" if p99 is None else f"p99 of processing {p99:.3g} s, "
+
+
 def _print_changes(changes: Sequence[Change], to: Console) -> None:
     if not changes:
         return
@@ -213,7 +237,7 @@ def _print_changes(changes: Sequence[Change], to: Console) -> None:
             escape(each.name),
             "" if each.present is None else f"{each.present} s",
             f"{each.suggested} s",
-            f"p99 of processing {each.processing_p99:.3g} s, {each.deleted:,} deleted;"
+            f"{_processing(each)}{each.deleted:,} deleted;"
             f" {each.timed_out:,} redelivered after their timeout ({rate})",
             f"not changed: {escape(each.reason)}" if each.outcome == "withheld" else "",
         )

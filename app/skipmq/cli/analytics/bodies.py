@@ -1,6 +1,5 @@
 """The command `analytics bodies`."""
 
-from datetime import datetime
 from pathlib import Path
 
 import click
@@ -9,7 +8,7 @@ from rich.markup import escape
 from skipmq.cli import place
 from skipmq.cli.analytics.engine import check_duckdb
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.options import SINCE, UNTIL, check_order, check_queues, utc
+from skipmq.cli.analytics.options import SINCE, UNTIL, Moment, bounds, check_order, check_queues
 from skipmq.cli.analytics.sources import lake_path
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import json_option, out, print_json
@@ -36,8 +35,8 @@ def bodies_command(
     output: Path,
     lake: str | None,
     file: Path | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     as_json: bool,
 ) -> None:
     """Write the settled messages of QUEUE as Parquet, with their bodies as columns.
@@ -64,8 +63,9 @@ def bodies_command(
             body_schemas.read(schema)
         except body_schemas.SchemaError as error:
             raise click.ClickException(f"{file} is not a schema of bodies: {error}") from error
+    begin, end = bounds(None, table, since, until)
     with duckdb.opened() as engine, out.status("reading"):
-        history = engine.history_of(table, name, since=utc(since), until=utc(until))
+        history = engine.history_of(table, name, since=begin, until=end)
         rows, unfit = engine.write(engine.with_bodies(history, schema), output)
     if as_json:
         result = {"queue": queue, "file": str(output), "rows": rows, "unfit": unfit}

@@ -11,7 +11,7 @@ import click
 
 from skipmq.analytics.spark import environment
 from skipmq.cli.analytics.errors import DUCKDB, check_packages
-from skipmq.cli.analytics.options import check_queues, report_period
+from skipmq.cli.analytics.options import Moment, check_queues, report_period
 from skipmq.cli.analytics.sources import lake_table, spark_and_source
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
@@ -36,8 +36,8 @@ class Selection:
     """The history to report on: a lake's or, if `lake` is None, the database's."""
 
     lake: str | None
-    since: datetime | None
-    until: datetime | None
+    since: Moment | None
+    until: Moment | None
     queues: Sequence[str]
 
 

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +23,10 @@ from skipmq.cli.analytics.options import (
     SINCE,
     UNTIL,
     WHERE,
+    Moment,
+    bounds,
     check_order,
     check_queues,
-    utc,
 )
 from skipmq.cli.analytics.sources import (
     lake_table,
@@ -65,8 +65,8 @@ def report_command(
     *,
     output: Path,
     lake: str | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     queues: tuple[str, ...],
     engine: str,
     as_json: bool,
@@ -124,18 +124,20 @@ def _history(
     source: "Source | None",
     lake: str | None,
     *,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     queues: Sequence[str],
 ) -> "DataFrame":
     """Return the history with bodies."""
     from skipmq.analytics import frames  # noqa: PLC0415
 
-    selection = {"since": utc(since), "until": utc(until), "queues": queues}
+    table = lake_table(spark, lake)
+    check_queues(source, table, queues)
+    begin, end = bounds(source, table, since, until)
     if lake:
-        return frames.lake(spark, lake, **selection)  # type: ignore[arg-type]
+        return frames.lake(spark, lake, since=begin, until=end, queues=queues)
     assert source is not None
-    return frames.history(spark, source, **selection, bodies=True)  # type: ignore[arg-type]
+    return frames.history(spark, source, since=begin, until=end, queues=queues, bodies=True)
 
 
 @contextmanager
@@ -175,8 +177,8 @@ def replay_command(
     condition: str,
     queue: str,
     lake: str | None,
-    since: datetime | None,
-    until: datetime | None,
+    since: Moment | None,
+    until: Moment | None,
     queues: tuple[str, ...],
     rate: int | None,
     replay_id: str | None,
@@ -203,7 +205,6 @@ def replay_command(
 
         to = place.full_name(queue, settings)
         writer = replay.target(writers, to)
-        check_queues(source, lake_table(spark, lake), queues)
         history = _history(spark, source, lake, since=since, until=until, queues=queues)
         with out.status("counting"):
             selected = replay.selected(history, condition).persist()

@@ -67,6 +67,8 @@ _RELOCATED = """
 select queue_id, new_queue_id, account, region, name, queue::text
 from skipmq.relocation order by queue_id
 """
+# Topics stay with the queues that are subscribed to them.
+_SUBSCRIBED = "select count(*) from skipmq.subscription s where s.endpoint = any (%(arns)s)"
 # Every transaction has such a lock from its beginning on. Readers change nothing.
 _OPEN = """
 select l.pid, l.virtualtransaction from pg_locks l join pg_stat_activity a on a.pid = l.pid
@@ -284,6 +286,8 @@ def _begin(
     if connection.execute(_TASKS, {"arns": arns}).fetchone() != (0,):
         names = ", ".join(name for _, _, name in queues)
         raise BusyError(f"a task moves messages of {names}: wait for its end, or cancel it")
+    if connection.execute(_SUBSCRIBED, {"arns": arns}).fetchone() != (0,):
+        raise BusyError("a queue that is subscribed to a topic cannot be moved: unsubscribe it")
     for old, new in zip(ids, new_ids, strict=True):
         connection.execute(_BEGIN, {"old": old, "new": new})
 

@@ -14,6 +14,8 @@ from skipmq.database import files, maintenance
 
 # Partition numbers are found by these, in schema skipmq_router (sql/router/).
 _BY_NAME = "skipmq_router.partition_of(p_account, p_region, {})"
+# A topic is always at home.
+_BY_TOPIC = "skipmq_router.home(p_account, p_region, p_topic)"
 # The upper bits of a queue id are the number of its partition.
 _BY_ID = "int8shr({}, 57)"
 _BY_ARN = "skipmq_router.partition_of_arn({})"
@@ -355,6 +357,7 @@ _FORMS: dict[str, Callable[[Signature], str]] = {
     "by sql/router/, in one partition.": _inner,
     "by sql/router/, in all partitions.": _on_all,
     "to the partition of p_queue_id, where p_target must be.": _with_target,
+    "to the home of p_topic.": lambda signature: _found(signature, _BY_TOPIC),
     "to the partition of p_source_arn and p_destination_arn.": _for_task,
     "to the partition of each of p_queue_ids.": _for_each_id,
     "to the first partition that answers.": _each("any"),

@@ -6,7 +6,15 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from skipmq.analytics.reports.page import waits
-from skipmq.analytics.reports.page.numbers import count, duration, figures, moment, percent, rate
+from skipmq.analytics.reports.page.numbers import (
+    count,
+    duration,
+    figures,
+    line,
+    moment,
+    percent,
+    rate,
+)
 from skipmq.analytics.reports.period import Period
 
 Row: TypeAlias = Mapping[str, Any]
@@ -212,11 +220,12 @@ def _dead_letters(tables: Tables, period: Period) -> Iterator[Finding]:
             None,
         )
         if likely:
+            cause = f"{likely['kind']} “{line(likely['cause'])}”"
             text += (
-                f"; {percent(likely['rate'])} of {likely['kind']} “{likely['cause']}” are"
+                f"; {percent(likely['rate'])} of {cause} are"
                 f" dead-lettered, {figures(likely['lift'])} times as often as in the whole queue"
                 if likely["rate"] < 1
-                else f"; {likely['kind']} “{likely['cause']}” is always dead-lettered"
+                else f"; {cause} is always dead-lettered"
                 f" ({count(likely['dead_lettered'])} of {count(likely['settled'])})"
             )
         is_bad = likely or dead / row["settled"] >= _DEAD_LETTER_RATE

@@ -12,7 +12,7 @@ import altair as alt
 import vl_convert
 
 # The size of a panel's marks in pixels, without axes; the page widens it to its place.
-_WIDTH, _HEIGHT, _BULLET_HEIGHT = 290, 103, 36
+_WIDTH, _HEIGHT, _BULLET_HEIGHT = 290, 103, 42
 # The minimum of a logarithmic axis in seconds, at which 0 is drawn.
 SHORTEST = 1e-4
 _SECONDS = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3_600, 21_600, 86_400, 864_000)
@@ -138,14 +138,14 @@ def bullets() -> dict[str, Any]:
     def row(position: float) -> alt.Y:
         return alt.Y("queue:N", sort=None, axis=None, bandPosition=position)
 
-    teal, low = _colour("teal"), row(0.7)
+    teal, low = _colour("teal"), row(0.6)
     name = _ROWS.mark_text(align="left", fontSize=13, color=_colour("ink"))
     timeout = _ROWS.mark_point(shape=_UPRIGHT, filled=True, size=320, opacity=1)
     suggested = _ROWS.mark_point(shape="diamond", filled=True, size=90, opacity=1)
     thin = _ROWS.mark_rule(strokeWidth=3, opacity=0.6, color=teal)
     thick = _ROWS.mark_rule(strokeWidth=8, color=teal)
     return _compiled(
-        name.encode(alt.XValue(0), row(0.25), alt.Text("queue:N")),
+        name.encode(alt.XValue(0), row(0.28), alt.Text("queue:N")),
         thin.encode(at("p50"), alt.X2("p99"), low),
         thick.encode(at("p50"), alt.X2("p95"), low),
         timeout.encode(at("timeout"), low, color=alt.value(_colour("ink"))),

@@ -10,6 +10,7 @@ _UNITS = ((86_400, "days"), (3_600, "h"), (60, "min"))
 # A unit is used from two of it on, except for exactly one.
 _SINGLE = {86_400: "1 day", 3_600: "1 h", 60: "1 min"}
 _FULL_DIGITS = 10_000
+_LINE = 120
 
 
 def duration(seconds: float | None) -> str:
@@ -74,6 +75,15 @@ def time(at: datetime) -> str:
 def spelled(since: datetime, length: timedelta) -> str:
     """Format a step as `20 Nov 09:30, for 30 min`."""
     return f"{time(since)}, for {duration(length.total_seconds())}"
+
+
+def line(text: str) -> str:
+    """Return a text in a line of at most 120 characters; of a traceback the last, its error."""
+    lines = [each.strip() for each in text.splitlines() if each.strip()]
+    if lines[1:] and "Traceback (most recent call last)" in text:
+        lines = [lines[0].partition("Traceback (most recent call last)")[0] + lines[-1]]
+    whole = " ".join(lines)
+    return whole if len(whole) <= _LINE else whole[: _LINE - 1] + "\u2026"
 
 
 def figures(number: float) -> str:

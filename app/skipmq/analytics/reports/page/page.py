@@ -16,7 +16,7 @@ from skipmq import release
 from skipmq.analytics.reports.page import charts, findings, numbers
 from skipmq.analytics.reports.page.findings import Finding, Tables
 from skipmq.analytics.reports.page.numbers import count, duration, percent, size
-from skipmq.analytics.reports.page.report_data import ReportData, busiest, named
+from skipmq.analytics.reports.page.report_data import ReportData, named, ordered
 from skipmq.analytics.reports.page.sections import Section, body, sections
 
 # Maximum number of table rows of all queues, and of a queue; the CSV and Parquet files have all.
@@ -31,8 +31,8 @@ def render(data: ReportData) -> str:
     The content for all queues is plain, that of each queue is embedded compressed.
     """
     tables = named(data.tables)
-    names = busiest(tables)
     found = findings.findings(tables, data.period, live=data.live)
+    names = ordered(tables, found)
     page_sections = sections(data, tables, names)
     environment = _environment()
     script, library = _text("report.js"), _text("vega.min.js")

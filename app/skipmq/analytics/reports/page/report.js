@@ -7,6 +7,15 @@
   const one = (id) => document.getElementById(id);
   const field = one("queue");
 
+  // A phone has only the sections of the findings that are bad open, and those that are asked for.
+  const NARROW = 640;
+  const open = (id) => one(id)?.querySelector(".fold")?.setAttribute("open", "");
+  if (innerWidth <= NARROW) {
+    for (const fold of all(".fold")) fold.open = false;
+    for (const link of all(".findings.all .bad a").slice(0, 1)) open(link.hash.slice(1));
+  }
+  document.addEventListener("click", ({ target }) => open(target.closest('a[href^="#"]')?.hash.slice(1)));
+
   // The tooltip of a step.
   const tip = one("tip");
   let pointed = null;
@@ -117,13 +126,15 @@
     }
     document.documentElement.classList.toggle("filtered", Boolean(text));
     one("found").textContent = text ? summary(found) : "";
-    await Promise.all(all(`[data-chart].${text ? "chosen" : "all"}`).map(async (place) => {
+    const places = all(`.fold[open] [data-chart].${text ? "chosen" : "all"}`);
+    await Promise.all(places.map(async (place) => {
       const shown = text ? parts : await partsOf(charts[place.dataset.chart].queues);
       if (number === latest) await draw(place, shown);
     }));
   };
   const applyFragment = async () => {
     field.value = state().get("queue") ?? "";
+    open(state().get("at"));
     await show(field.value);
     one(state().get("at"))?.scrollIntoView();
   };
@@ -143,6 +154,7 @@
     else location.hash = next;
   });
   addEventListener("hashchange", applyFragment);
+  for (const fold of all(".fold")) fold.addEventListener("toggle", () => show(field.value));
   // Another width, as of a phone that is turned, is drawn when it stays.
   let [width, resized] = [innerWidth, null];
   addEventListener("resize", () => {

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from skipmq.analytics.reports import QUEUE
-from skipmq.analytics.reports.page.findings import Row, Tables
+from skipmq.analytics.reports.page.findings import Finding, Row, Tables
 from skipmq.analytics.reports.period import Period
 
 
@@ -37,8 +37,9 @@ def named(tables: Tables) -> dict[str, list[dict[str, Any]]]:
     return {report: [{**row, "name": name(row)} for row in rows] for report, rows in tables.items()}
 
 
-def busiest(tables: Tables) -> list[str]:
-    """Return the names of all queues, sorted by the number of settled messages."""
+def ordered(tables: Tables, found: Sequence[Finding]) -> list[str]:
+    """Return the names of all queues: those with bad findings first, then the busiest."""
     settled = {row["name"]: row["settled"] for row in tables["summary"]}
+    bad = {finding.queue for finding in found if finding.weight == "bad"}
     names = {row["name"] for rows in tables.values() for row in rows}
-    return sorted(names, key=lambda name: (-settled.get(name, 0), name))
+    return sorted(names, key=lambda name: (name not in bad, -settled.get(name, 0), name))

@@ -54,7 +54,7 @@ def _cell(column: Column, row: Row) -> str:
 
 
 def _text(title: str, column: str, kind: Literal["text", "short"] = "text") -> Column:
-    return Column(title, lambda row: row[column] or "", kind=kind)
+    return Column(title, lambda row: numbers.line(row[column] or ""), kind=kind)
 
 
 def _number(

@@ -1,0 +1,83 @@
+"""The errors of SNS, and what those of SQS's doors are called there.
+
+Source: botocore's SNS service model.
+"""
+
+from typing import NamedTuple
+
+from skipmq.protocol import errors
+from skipmq.protocol.errors import SqsError
+
+
+class InvalidParameter(SqsError):
+    """Invalid parameter"""
+
+
+class ParameterValueInvalid(SqsError):
+    """Invalid parameter value"""
+
+
+class ValidationError(SqsError):
+    """1 validation error detected"""
+
+
+class NotFound(SqsError, status=404, sqlstate="SQ014"):
+    """Topic does not exist"""
+
+
+class ResourceNotFound(SqsError, status=404):
+    """Resource does not exist"""
+
+
+class TagLimitExceeded(SqsError):
+    """Could not complete request: tag quota of per resource exceeded"""
+
+
+class UnreadPolicy(SqsError, sqlstate="SQ015"):
+    """The policy of a queue is to be read."""
+
+
+class TooManyEntries(SqsError, code="TooManyEntriesInBatchRequest"):
+    """The batch request contains more entries than permissible."""
+
+
+class EmptyBatch(SqsError, code="EmptyBatchRequest"):
+    """The batch request doesn't contain any entries."""
+
+
+class IdsNotDistinct(SqsError, code="BatchEntryIdsNotDistinct"):
+    """Two or more batch entries in the request have the same Id."""
+
+
+class InvalidBatchId(SqsError, code="InvalidBatchEntryId"):
+    """The Id of a batch entry in the batch request doesn't abide by the specification."""
+
+
+class BatchTooLong(SqsError, code="BatchRequestTooLong"):
+    """The length of all the messages put together is more than the limit."""
+
+
+class Named(NamedTuple):
+    """How SNS shows an error."""
+
+    code: str
+    status: int
+
+
+_NAMED: dict[type[SqsError], Named] = {
+    errors.AccessDenied: Named("AuthorizationError", 403),
+    errors.InternalFailure: Named("InternalError", 500),
+    errors.ThrottlingException: Named("Throttled", 429),
+    errors.InvalidParameterValueException: Named("InvalidParameter", 400),
+}
+
+
+def invalid(parameter: str, reason: str = "") -> InvalidParameter:
+    """Return the error for a parameter."""
+    text = f"Invalid parameter: {parameter}"
+    return InvalidParameter(f"{text} Reason: {reason}" if reason else text)
+
+
+def shown(failure: SqsError) -> Named:
+    """Return the code and the status of an error."""
+    return _NAMED.get(type(failure)) or Named(failure.code, failure.status)

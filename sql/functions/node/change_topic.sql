@@ -1,0 +1,22 @@
+-- Does: changes attributes and tags of a topic: adds those given, and removes attributes that are null, and tags by their
+--   keys. With p_old_policy it does so only while that is the policy. Returns whether it did.
+-- Called by: the SetTopicAttributes, TagResource, UntagResource, AddPermission and RemovePermission actions.
+-- Locks, in order: topic row.
+-- Raises: 23514 beyond 50 tags.
+-- Relies on index: topic_pkey.
+-- Routed: to the partition of p_topic_id.
+create function skipmq.change_topic(
+  p_topic_id bigint, p_attributes jsonb, p_tags jsonb default '{}', p_removed text[] default '{}',
+  p_old_policy text default null
+) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $$
+begin
+  update skipmq.topic t set
+    attributes = jsonb_strip_nulls(t.attributes || p_attributes),
+    tags = (t.tags || p_tags) - p_removed
+  where t.topic_id = p_topic_id
+    and (p_old_policy is null or coalesce(t.attributes ->> 'Policy', '') = p_old_policy);
+  return found;
+end $$;

@@ -55,3 +55,23 @@ create unique index subscription_endpoint on skipmq.subscription (topic_id, prot
 create index subscription_token on skipmq.subscription (token) where token is not null;
 -- For the move of a queue to another partition.
 create index subscription_queue on skipmq.subscription (account, region, name) where name is not null;
+-- For claim_deliveries: those over HTTP.
+create index subscription_http on skipmq.subscription (topic_id, subscription_id) where protocol <> 'sqs';
+
+-- What is to be delivered over HTTP.
+create table skipmq.http_delivery (
+  -- Of the message and its subscription, so that a retried publish stores it once.
+  delivery_id uuid primary key,
+  topic_id bigint not null,
+  subscription_id uuid not null,
+  message_id uuid not null,
+  type text not null default 'Notification',
+  body text not null,
+  -- What the dead-letter queue gets as well.
+  attributes text,
+  attempt integer not null default 0,
+  -- While a node delivers it: when another one may.
+  due_at timestamptz not null,
+  foreign key (topic_id, subscription_id) references skipmq.subscription on delete cascade
+);
+create index http_delivery_due on skipmq.http_delivery (subscription_id, due_at);

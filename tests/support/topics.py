@@ -21,6 +21,8 @@ SUBSCRIPTION = {
     "raw": True,
     "filters_body": False,
 }
+# What a subscription of an address has instead.
+HTTP = {"protocol": "http", "account": None, "region": None}
 
 
 class Topic:

@@ -27,6 +27,10 @@ _LISTS = {
         "master_keys",
         "a master key is 32 bytes in base64: `openssl rand -base64 32`",
     ),
+    "delivery_networks": (
+        "delivery_allowed",
+        "write addresses or networks, such as 10.0.0.0/24, separated by spaces",
+    ),
     "trusted_proxies": (
         "proxies",
         "write addresses or networks, such as 127.0.0.1 10.0.0.0/24, separated by spaces",

@@ -111,6 +111,11 @@ class Settings:
         " signatures, in addition to localhost, addresses, its own name and the public URL's;"
         " *.NAME: all below it; *: all without a dot",
     )
+    delivery_networks: str = _setting(
+        "",
+        "networks that topics may deliver to over HTTP beside public addresses, separated by"
+        " commas; a node on loopback delivers to all",
+    )
     trusted_proxies: str = _setting(
         "",
         "addresses or networks, separated by spaces, of proxies whose X-Forwarded-For,"
@@ -249,6 +254,11 @@ class Settings:
     def proxies(self) -> tuple[addresses.Network, ...]:
         """Return the networks of trusted proxies; raise ValueError for an invalid one."""
         return tuple(addresses.network(each) for each in listed(self.trusted_proxies))
+
+    @property
+    def delivery_allowed(self) -> tuple[addresses.Network, ...]:
+        """Return the networks that topics may deliver to; raise ValueError for an invalid one."""
+        return tuple(addresses.network(each) for each in listed(self.delivery_networks))
 
     @property
     def master_keys(self) -> tuple[bytes, ...]:

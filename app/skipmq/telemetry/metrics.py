@@ -54,7 +54,7 @@ COUNTERS = {
     ),
     "undelivered": Definition(
         "skipmq_undelivered_notifications",
-        "Messages of topics that a subscribed queue did not take, by what became of them",
+        "Messages of topics that a queue or address did not take, by what became of them",
         ("outcome",),
     ),
     "refused": Definition("skipmq_refused", "Requests refused because the node was overloaded"),

@@ -1,6 +1,6 @@
 -- Does: returns where a message of a topic goes, and as what, for at most p_limit subscriptions after p_after that it matches:
 --   the queue, or the dead-letter queue of the subscription where the queue cannot take it (ok is false), or neither.
---   unread: the policy of the queue is to be read first.
+--   unread: the policy of the queue is to be read first. http: it is delivered over HTTP.
 -- Called by: publish_messages.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -10,7 +10,7 @@ create function skipmq.deliveries(
   p_by_attributes jsonb, p_by_body jsonb, p_after uuid, p_limit integer
 ) returns table (
   subscription_id uuid, ok boolean, unread boolean, target bigint, fifo boolean, arn text, key uuid, body text,
-  attributes text
+  attributes text, http boolean
 )
 language sql stable
 as $$
@@ -30,7 +30,8 @@ as $$
         p_topic.region, p_topic.account, p_topic.name, s.subscription_id)
       || p_tail
     end,
-    case when s.raw then p_attributes end
+    case when s.raw then p_attributes end,
+    s.protocol <> 'sqs'
   from skipmq.subscription s
   left join skipmq.queue q on q.account = s.account and q.region = s.region and q.name = s.name
   left join skipmq.queue d
@@ -38,12 +39,12 @@ as $$
   cross join lateral (
     select
       coalesce(q.policy <> '' and s.policy_digest is distinct from md5(q.policy), false) as unread,
-      q.queue_id is not null and p_bytes <= q.maximum_message_size
+      s.protocol <> 'sqs' or q.queue_id is not null and p_bytes <= q.maximum_message_size
         and case when q.policy = '' then q.account = p_topic.account else coalesce(s.policy_allows, false) end
         -- A message has at most ten attributes.
         and not (s.raw and (select count(*) > 10 from json_object_keys(p_attributes::json))) as ok
   ) o
-  where s.topic_id = p_topic.topic_id and s.protocol = 'sqs' and s.confirmed and s.subscription_id > p_after
+  where s.topic_id = p_topic.topic_id and s.confirmed and s.subscription_id > p_after
     and (s.filter is null or case
       when s.networks is null then case when s.filters_body then p_by_body else p_by_attributes end @@ s.filter
       else skipmq.matches_policy(

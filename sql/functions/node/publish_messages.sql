@@ -1,10 +1,11 @@
--- Does: publishes messages to a topic: stores each in all queues that are subscribed and whose filter policy matches, or none
+-- Does: publishes messages to a topic: stores each in all queues, and for all addresses, that are subscribed and whose filter
+--   policy matches, or none
 --   when it raises. What a queue cannot take goes to the dead-letter queue of its subscription, or is dropped. Returns for
 --   each message its id and sequence number, those of the first where a FIFO topic knows the deduplication id; the queues that
 --   got it, and how many got none.
 -- Called by: the Publish and PublishBatch actions; publish.
 -- Locks, in order: those of hold_groups for the topic, deduplication rows by key, those of send_to_queues and of
---   send_fifo_messages, by queue.
+--   send_fifo_messages, by queue; subscription rows of addresses (key share).
 -- Raises: SQ014 when the topic does not exist, SQ015 when the policy of a queue is to be read first.
 -- Relies on index: topic_pkey, subscription_pkey, queue_pkey, deduplication_pkey.
 -- Routed: to the partition of p_topic_id.
@@ -37,6 +38,7 @@ declare
   v_after uuid; v_page integer; v_count integer;
   v_ids bigint[]; v_fifos bigint[]; v_keys uuid[]; v_bodies text[]; v_attributes text[];
   v_fifo_keys uuid[]; v_fifo_bodies text[]; v_fifo_attributes text[];
+  v_http uuid[]; v_http_keys uuid[]; v_http_bodies text[]; v_http_attributes text[];
   v_groups text[]; v_names text[];
   v_unread boolean; v_dead integer; v_none integer;
 begin
@@ -92,7 +94,7 @@ begin
     loop
       select
         count(*), max(t.subscription_id::text)::uuid, bool_or(t.unread),
-        count(*) filter (where not t.ok and t.target is not null), count(*) filter (where t.target is null),
+        count(*) filter (where not t.ok and t.target is not null), count(*) filter (where t.target is null and not t.http),
         array_agg(t.target) filter (where t.target is not null and not t.fifo),
         array_agg(t.key) filter (where t.target is not null and not t.fifo),
         array_agg(t.body) filter (where t.target is not null and not t.fifo),
@@ -101,10 +103,12 @@ begin
         array_agg(t.key order by t.target) filter (where t.fifo),
         array_agg(t.body order by t.target) filter (where t.fifo),
         array_agg(t.attributes order by t.target) filter (where t.fifo),
+        array_agg(t.subscription_id) filter (where t.http), array_agg(t.key) filter (where t.http),
+        array_agg(t.body) filter (where t.http), array_agg(t.attributes) filter (where t.http),
         array_agg(t.arn order by t.fifo, t.target) filter (where t.target is not null)
       into
         v_count, v_after, v_unread, v_dead, v_none, v_ids, v_keys, v_bodies, v_attributes, v_fifos, v_fifo_keys,
-        v_fifo_bodies, v_fifo_attributes, v_names
+        v_fifo_bodies, v_fifo_attributes, v_http, v_http_keys, v_http_bodies, v_http_attributes, v_names
       from skipmq.deliveries(
         v_topic, p_message_ids[n], p_messages[n], p_message_bytes[n], p_attributes[n], v_text.head, v_text.tail,
         v_by_attributes, v_by_body, v_after, v_page) t;
@@ -129,6 +133,15 @@ begin
           v_fifos[i], v_fifo_keys[i:i], v_fifo_bodies[i:i], v_fifo_attributes[i:i], p_group_ids[n:n],
           p_deduplication_ids[n:n], p_trace_headers[n:n], p_sender, v_commit);
       end loop;
+      if v_http is not null then
+        insert into skipmq.http_delivery (delivery_id, topic_id, subscription_id, message_id, body, attributes, due_at)
+        select u.key, p_topic_id, s.subscription_id, message_id, u.body, u.attributes, v_now
+        from unnest(v_http, v_http_keys, v_http_bodies, v_http_attributes) u (id, key, body, attributes)
+        join skipmq.subscription s on s.topic_id = p_topic_id and s.subscription_id = u.id
+        for key share of s
+        on conflict do nothing;
+        perform pg_notify('skipmq_deliveries', '');
+      end if;
       queue_ids := queue_ids || v_ids || v_fifos;
       queues := queues || v_names;
       exit when v_count < v_page;

@@ -21,6 +21,7 @@ from skipmq.protocol.message import forbidden_character, new_uuid
 from skipmq.protocol.names import FIFO
 from skipmq.protocol.sns import shapes
 from skipmq.protocol.sns.errors import (
+    AuthorizationError,
     BatchTooLong,
     EmptyBatch,
     IdsNotDistinct,
@@ -115,6 +116,8 @@ def _entries(call: Call[shapes.PublishBatch]) -> list[shapes.PublishBatchRequest
 async def _publish(
     node: Node, call: Call, name: TopicName, topic: Topic, sent: Sequence[Notification]
 ) -> list[Published]:
+    if "x-amz-sns-message-type" in call.request.headers:
+        raise AuthorizationError("What a topic delivers cannot publish, so that there is no cycle.")
     try:
         published = await topics.publish(
             node.database, name, topic.id, sent, call.identity.sender, call.deadline

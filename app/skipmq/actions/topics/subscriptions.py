@@ -9,8 +9,8 @@ import msgspec
 
 from skipmq.actions import paging
 from skipmq.actions.topics import names
-from skipmq.actions.topics.topics import effective_delivery
 from skipmq.broker import topics
+from skipmq.broker.deliveries import effective_delivery
 from skipmq.broker.node import Node
 from skipmq.broker.topics import Subscription
 from skipmq.protocol import errors
@@ -55,6 +55,8 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
         await _check_place(node, call, topic.id, queue)
     elif not _URL.fullmatch(endpoint) or not endpoint.startswith(f"{protocol}://"):
         raise invalid("Endpoint must match the specified protocol")
+    elif name.name.endswith(FIFO):
+        raise invalid("Endpoint", "A FIFO topic delivers to queues only")
     attributes: dict[str, str] = {}
     for key, value in (parameters.Attributes or {}).items():
         try:

@@ -1,7 +1,7 @@
 """Create, delete and list topics; their attributes, tags and policies."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ from skipmq.actions import paging
 from skipmq.actions.topics import names
 from skipmq.auth import parse
 from skipmq.broker import topics
+from skipmq.broker.deliveries import effective_delivery
 from skipmq.broker.node import Node
 from skipmq.broker.topics import Topic
 from skipmq.protocol import errors, limits
@@ -43,21 +44,6 @@ _OWNERS_ACTIONS = (
     "Publish",
 )
 _GRANTABLE = {*_OWNERS_ACTIONS, "ListTagsForResource", "TagResource", "UntagResource"}
-_DELIVERY = {
-    "http": {
-        "defaultHealthyRetryPolicy": {
-            "minDelayTarget": 20,
-            "maxDelayTarget": 20,
-            "numRetries": 3,
-            "numMaxDelayRetries": 0,
-            "numNoDelayRetries": 0,
-            "numMinDelayRetries": 0,
-            "backoffFunction": "linear",
-        },
-        "disableSubscriptionOverrides": False,
-        "defaultRequestPolicy": {"headerContentType": "text/plain; charset=UTF-8"},
-    }
-}
 
 
 def _json(value: object) -> str:
@@ -202,14 +188,6 @@ async def _change(node: Node, call: Call, name: TopicName, topic: Topic, **chang
     changed = await topics.change(node.database, topic, call.deadline, **changes)
     node.topics.changed(name, topic.id)
     return changed
-
-
-def effective_delivery(attributes: Mapping[str, str]) -> dict[str, Any]:
-    """Return how a topic with these attributes delivers by HTTP."""
-    if not (given := attributes.get("DeliveryPolicy")):
-        return _DELIVERY
-    http = msgspec.json.decode(given).get("http") or {}
-    return {"http": {"disableSubscriptionOverrides": False, **http}}
 
 
 def _default_policy(name: TopicName) -> str:

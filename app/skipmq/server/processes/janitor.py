@@ -13,7 +13,7 @@ from functools import partial
 from math import nan
 from time import monotonic
 
-from skipmq.broker import schedules, upkeep
+from skipmq.broker import deliveries, schedules, upkeep
 from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
 from skipmq.database.availability import NoObserver, Observer
@@ -22,6 +22,7 @@ from skipmq.database.pool import Pool
 from skipmq.database.retry import DatabaseError
 from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
+from skipmq.server.processes.deliveries import Deliveries
 from skipmq.telemetry.logs import log
 from skipmq.telemetry.metrics import GAUGES
 
@@ -58,11 +59,13 @@ class Janitors:
     def __init__(self, database: Database, settings: Settings, observer: Observer) -> None:
         self._database, self._settings, self._observer = database, settings, observer
         self._janitors: list[Janitor] = []
+        self._deliveries: list[Deliveries] = []
 
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(listen_for_tasks(self._database, self._wake))
+            group.create_task(self._listen_for_deliveries())
             async for pool in self._database.partitions():
                 is_alone = pool is self._database.pool
                 janitor = Janitor(pool, self._settings, self._observer, shows=is_alone)
@@ -78,6 +81,17 @@ class Janitors:
                     group.create_task(look)
                 self._janitors.append(janitor)
                 group.create_task(janitor.run())
+                delivers = Deliveries(pool, self._settings, self._observer)
+                self._deliveries.append(delivers)
+                group.create_task(delivers.run())
+
+    async def _listen_for_deliveries(self) -> None:
+        def wake(_: str | None) -> None:
+            for each in self._deliveries:
+                each.wake()
+
+        name = "skipmq delivery listener"
+        await listen(self._database.partitions(), deliveries.CHANNEL, wake, name)
 
     def _wake(self) -> None:
         for janitor in self._janitors:

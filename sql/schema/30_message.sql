@@ -57,8 +57,6 @@ create index message_group_order on skipmq.message (queue_id, group_no, sequence
 -- For expire_fifo, count_messages and peek_messages: the messages of FIFO queues in the order of arrival.
 -- By time rather than by number, since the planner might use an order by number for the order within a group.
 create index message_enqueued on skipmq.message (queue_id, enqueued_at) where group_no is not null;
--- For delayed_ids: messages delayed by more than 900 seconds.
-create index message_far on skipmq.message (queue_id, message_id) where group_no is null and enqueued_at > sent_at;
 
 -- Ballast: a plan made on an empty table would be a sequential scan, which a session keeps when the table has filled.
 -- No queue has the id 0.

@@ -47,6 +47,17 @@ alter table skipmq.delayed_count replica identity full;
 -- For count_messages and fold_delayed, which read the sums.
 create index delayed_count_due on skipmq.delayed_count (queue_id, due_at) include (change);
 
+-- When messages that were delayed by more than 900 seconds become visible, by which delayed_ids finds them: an index of the table
+-- message would be opened by each statement. A row stays until its time has passed, whatever became of the message.
+create table skipmq.delayed_message (
+  queue_id bigint not null,
+  message_id uuid not null,
+  due_at timestamptz not null,
+  primary key (queue_id, message_id)
+);
+-- For fold_delayed.
+create index delayed_message_due on skipmq.delayed_message (due_at);
+
 -- The events of each queue in each of the last minutes; a minute without events has no row.
 create table skipmq.queue_minute (
   minute timestamptz not null,

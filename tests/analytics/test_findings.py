@@ -87,7 +87,7 @@ SITUATIONS: Mapping[str, tuple[Rows, Sequence[tuple[str, str, str]]]] = {
             ("good", "dead", GOOD.format("23 min", "23 min").replace("200", "3")),
         ],
     ),
-    "dead letters that nobody takes are no backlog": (
+    "dead letters that no consumer takes are no backlog": (
         [*calm(), *letters(3, 5, 150, settled=False)],
         [("bad", "orders", "3 dead letters (1.5 %)")],
     ),

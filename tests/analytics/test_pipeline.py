@@ -16,7 +16,7 @@ import pyspark
 import skipmq
 from skipmq.analytics.errors import AnalyticsError
 from skipmq.analytics.lake import export
-from skipmq.analytics.spark.pipeline_run import aside, table
+from skipmq.analytics.spark.pipeline_run import replacing, table
 from skipmq.analytics.spark.spark_errors import first_reason
 from skipmq.database import embedded
 from support import pages, standby
@@ -78,7 +78,7 @@ def test_tables_are_replaced_when_a_run_succeeds_and_stay_when_it_fails(tmp_path
     output = tmp_path / "tables"
 
     def write(text: str, *, fails: bool = False) -> None:
-        with aside(output) as folder:
+        with replacing(output) as folder:
             (folder / "tables").mkdir()
             (folder / "tables" / "gold").write_text(text)
             if fails:
@@ -92,7 +92,7 @@ def test_tables_are_replaced_when_a_run_succeeds_and_stay_when_it_fails(tmp_path
     with pytest.raises(AnalyticsError):
         write("three", fails=True)
     assert table(output, "gold").read_text() == "two"
-    with aside(output), pytest.raises(AnalyticsError, match="another run of the pipeline"):
+    with replacing(output), pytest.raises(AnalyticsError, match="another run of the pipeline"):
         write("four")
 
 

@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from support.applications import Applications, applications_of
-from support.http import NodeProcess, eventually
-from support.key_commands import ACCOUNT, MASTER_KEY, Keys
-from support.postgres import Connection, as_node
+from support.http import eventually
+from support.postgres import Connection
 from support.sql import Queue, number
 from support.staging import staged
 
@@ -260,14 +259,8 @@ def test_fifo_queue_gets_groups_in_order_also_of_more_than_fit_a_transaction(
 @pytest.mark.parametrize(
     ("options", "columns", "message"),
     [
-        ({}, "body string", "where to send is required"),
-        ({"url": "postgresql://x", "endpoint": "http://x"}, "body string", "where to send"),
-        ({"url": "postgresql://x"}, "body string", "the queue is required"),
-        (
-            {"endpoint": "https://a:Pl4nted@h", "queue": "q"},
-            "body string",
-            "no user and no password",
-        ),
+        ({}, "body string", "the url is required"),
+        ({"url": "postgresql://a:Pl4nted@x"}, "body string", "the queue is required"),
         ({"url": "postgresql://x", "queue": "q", "maxDepth": "0"}, "body string", "maxDepth must"),
         ({"url": "postgresql://x", "queue": "q"}, "text string", "a message has no column text"),
         ({"url": "postgresql://x", "queue": "q"}, "delay int", "a message needs the column body"),
@@ -295,49 +288,3 @@ def test_a_queue_cannot_be_overwritten(spark: SparkSession) -> None:
 
     with pytest.raises(PySparkException, match="messages are added to a queue"):
         frame.write.format("skipmq").options(url="x", queue="q").mode("overwrite").save()
-
-
-def test_rows_are_sent_by_the_wire_with_a_key(
-    spark: SparkSession, database: str, owner: Connection
-) -> None:
-    keys = Keys(database)
-    key = keys.create()
-    owner.execute("select set_config('skipmq.account', %s, false)", (ACCOUNT,))
-    Queue(owner, "orders")
-    Queue(owner, "orders.fifo", FifoQueue="true")
-    frame = spark.range(25, numPartitions=2).select(
-        fn.when(fn.col("id") != 3, fn.col("id").cast("string")).alias("body"),
-        fn.when(fn.col("id") == 5, "no json").otherwise(RED).alias("attributes"),
-    )
-    groups = spark.range(25, numPartitions=2).selectExpr(
-        "cast(id as string) as body", "'g' as group_id"
-    )
-    with NodeProcess(database_url=as_node(database), auth="on", master_key=MASTER_KEY) as node:
-        node.ready()
-        options = {
-            "endpoint": node.url, "accessKey": key["key"], "secretKey": key["secret"],
-            "region": "us-east-1",
-        }  # fmt: skip
-        with pytest.raises(PySparkException) as caught:
-            frame.write.format("skipmq").options(queue="orders", **options).mode("append").save()
-        for _ in range(2):
-            groups.write.format("skipmq").options(queue="orders.fifo", id="one", **options).mode(
-                "append"
-            ).save()
-        with pytest.raises(
-            PySparkException, match=r"InvalidSignatureException: .* 0 messages of partition 0 were"
-        ):
-            groups.coalesce(1).write.format("skipmq").options(
-                queue="orders.fifo", **options | {"secretKey": "wrong"}
-            ).mode("append").save()
-
-    assert "2 of 25 rows are refused, and the others were sent: partition 0, row 4: Missing" in str(
-        caught.value
-    )
-    assert "partition 0, row 6: " in str(caught.value)
-    counts = owner.execute(
-        "select q.name, count(*), count(distinct m.body) from skipmq.message m"
-        " join skipmq.queue q using (queue_id) where q.account = %s group by 1 order by 1",
-        (ACCOUNT,),
-    ).fetchall()
-    assert counts == [("orders", 23, 23), ("orders.fifo", 25, 25)]

@@ -31,6 +31,7 @@ CASES = {
         quick=quick(3, 1, held_rounds=4),
         full=Form(5, 10, sizes={"held_rounds": 7}),
     ),
+    "flow": Case(throughput.flow, quick=quick(1, 2), full=Form(9, 10)),
     "calls": Case(
         latency.calls,
         quick=quick(1, 1, calls=2000),

@@ -108,8 +108,9 @@ def with_pgmq(databases: Databases) -> Iterator[str]:
         databases.drop(url)
 
 
-def create_queue(url: str, name: str, history: str = "metadata") -> int:
-    return int(ask(url, f"select skipmq.create_queue('{name}', p_history_mode => '{history}')"))
+def create_queue(url: str, name: str, history: str = "metadata", attributes: str = "{}") -> int:
+    given = f"'{name}', '{attributes}', p_history_mode => '{history}'"
+    return int(ask(url, f"select skipmq.create_queue({given})"))
 
 
 def waiting(url: str, queue: int) -> int:

@@ -287,7 +287,13 @@ class Run:
         return measure
 
     def sql_cycles(
-        self, database: str, shape: Shape, *, lax: bool = False, history: str = "metadata"
+        self,
+        database: str,
+        shape: Shape,
+        *,
+        lax: bool = False,
+        history: str = "metadata",
+        attributes: str = "{}",
     ) -> Measure:
         """Return a measure of life cycles in SQL, every commit durable.
 
@@ -296,7 +302,8 @@ class Run:
         """
 
         def measure(seconds: int) -> Outcome:
-            queue = databases.create_queue(database, f"sql-{next(_numbers)}", history)
+            name = f"sql-{next(_numbers)}"
+            queue = databases.create_queue(database, name, history, attributes)
             return load.pgbench(
                 as_node(database),
                 "skipmq.sql",

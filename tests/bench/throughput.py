@@ -228,6 +228,29 @@ def pgmq(run: Run) -> None:
         )
 
 
+def flow(run: Run) -> None:
+    """Our SQL functions on a queue without limits, also those of before, and with each of them."""
+    none = f"{SQL}, no limits"
+    with ExitStack() as stack:
+        run.absent = {}
+        databases_of = {
+            name: run.database(stack, program) for name, program in run.programs().items()
+        }
+        ours = databases_of.pop(SKIPMQ_NAME)
+        measures = {
+            before: run.sql_cycles(url, Shape(), lax=True) for before, url in databases_of.items()
+        }
+        for name, attributes in {
+            none: "{}",
+            "MaximumInFlight": '{"MaximumInFlight": "1000"}',
+            "MaximumReceiveRate": '{"MaximumReceiveRate": "1000000"}',
+            "PriorityMode": '{"PriorityMode": "strict"}',
+        }.items():
+            measures[name] = run.sql_cycles(ours, Shape(), lax=True, attributes=attributes)
+        pairs = [Pair(none, BEFORE, 0.98)] if BEFORE in measures else []
+        run.compare("SQL, limits of a queue", _RATE, measures, none, pairs=pairs)
+
+
 def backlog(run: Run) -> None:
     """Life cycles with many messages waiting, on a database of their own, against an empty one."""
     for kind, groups in (("standard", 0), ("FIFO", 1000)):

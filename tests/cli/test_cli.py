@@ -137,17 +137,6 @@ def test_timeline_says_what_became_of_a_message(url: str) -> None:
     message_id = sent["message_id"]
 
     waits = run("queue", "timeline", "orders", message_id, database_url=url)
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(
-            "select skipmq.change_message_visibility("
-            "'orders', id, receive_count, message_id, 0, p_reason => 'KeyError: sku')"
-            " from skipmq.receive_message('orders')"
-        )
-    failed = run("queue", "timeline", "orders", message_id, database_url=url)
-    (event,) = (line for line in failed.splitlines() if " failed " in line)
-    assert event.endswith("KeyError: sku")
-    (peeked,) = json.loads(run("queue", "peek", "orders", "--json", database_url=url))["messages"]
-    assert [each["failure_reason"] for each in peeked["failures"]] == ["KeyError: sku"]
     run("queue", "receive", "orders", "--delete", database_url=url)
     gone = json.loads(run("queue", "timeline", "orders", message_id, "--json", database_url=url))
     unknown = "0" * 8 + message_id[8:]
@@ -346,7 +335,7 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
 
     assert {f["check"] for f in findings} == {
         *("settings", "database", "schema", "roles", "broker", "counts", "replication", "port"),
-        *("pages", "planner", "vacuum", "sequences", "troubles", "certificate"),
+        *("pages", "planner", "vacuum", "sequences", "staged", "troubles", "certificate"),
     }
     assert all(f["ok"] and not f["remedy"] for f in findings)
 

@@ -96,12 +96,17 @@ def test_queues_of_a_toml_file_alone(embedded_databases: Databases, tmp_path: Pa
         'BodySchema = { type = "object", properties = { a = { type = "string" } } }\n'
         "[queues.jobs.tags]\nteam = 'shop'\n[queues.dead]\n"
         "[queues.dead.schedules.count]\nwhen = 'every hour'\nbody = { count = true }\n"
+        '[queues.jobs.topics.news]\nFilterPolicyScope = "MessageBody"\n'
+        'FilterPolicy = { a = { b = ["x"] } }\n'
     )
     url = as_node(embedded_databases.migrated())
     with NodeProcess(queues=file, database_url=url, workers=1) as node:
         sqs = client(node.ready().url)
         found = described(sqs, "jobs")
         scheduled = extension(node.url, "DescribeSchedule", Name="count")["Schedule"]
+        sns = client(node.url, "query", service="sns")
+        (subscription,) = sns.list_subscriptions()["Subscriptions"]
+        of_topic = sns.get_subscription_attributes(SubscriptionArn=subscription["SubscriptionArn"])
         schema = sqs.get_queue_attributes(
             QueueUrl=sqs.get_queue_url(QueueName="jobs")["QueueUrl"], AttributeNames=["BodySchema"]
         )["Attributes"]["BodySchema"]
@@ -112,6 +117,8 @@ def test_queues_of_a_toml_file_alone(embedded_databases: Databases, tmp_path: Pa
     arn = "arn:aws:sqs:us-east-1:000000000000:dead"
     assert found["RedrivePolicy"] == {"deadLetterTargetArn": arn, "maxReceiveCount": 1}
     assert found["tags"] == {"team": "shop"}
+    assert subscription["Endpoint"] == "arn:aws:sqs:us-east-1:000000000000:jobs"
+    assert json.loads(of_topic["Attributes"]["FilterPolicy"]) == {"a": {"b": ["x"]}}
     assert (scheduled["QueueName"], scheduled["MessageBody"]) == ("dead", '{"count": true}')
     assert json.loads(schema) == {"type": "object", "properties": {"a": {"type": "string"}}}
 

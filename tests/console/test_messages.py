@@ -289,7 +289,8 @@ def test_delayed_message_is_retried_now_and_its_failure_is_shown_in_full(
     node: NodeProcess,
 ) -> None:
     sqs = client(node.url)
-    url = sqs.create_queue(QueueName="rescheduled")["QueueUrl"]
+    longest = {"MaximumDelaySeconds": "604800"}
+    url = sqs.create_queue(QueueName="rescheduled", Attributes=longest)["QueueUrl"]
     failure = {"DataType": "String", "StringValue": "KeyError: sku\n  in line 7"}
     sqs.send_message(
         QueueUrl=url,
@@ -305,7 +306,10 @@ def test_delayed_message_is_retried_now_and_its_failure_is_shown_in_full(
     assert "Make visible now" in page
     fields = {"how": "reschedule", "reference": reference}
 
-    for minutes, least in ((720, 43_000), (0, 0)):
+    assert "in 7 days" in page
+    assert "in 30 days" not in page
+
+    for minutes, least in ((720, 43_000), (10_080, 604_000), (0, 0)):
         answer = visitor.post(f"queues/rescheduled/transfer?minutes={minutes}", fields)
         assert answer.status == 303
         (message,) = extension(node.url, "PeekMessages", QueueUrl=url)["Messages"]

@@ -117,6 +117,26 @@ def test_activity_has_messages_errors_durations_and_what_happened(quiet: NodePro
     assert (started["Event"], "Activity" in ask("GetOverview")) == ("node-started", False)
 
 
+def test_minutes_are_kept_but_the_last_ones(quiet: NodeProcess) -> None:
+    note = (
+        "insert into skipmq.broker_minute"
+        " select '', date_trunc('minute', now() - %s::interval), 'error', %s, 1"
+    )
+    ask = partial(extension, quiet.url)
+
+    def codes() -> set[str]:
+        steps = ask("GetOverview", Minutes=350)["Activity"]["Steps"]
+        return {code for each in steps for code in each.get("Errors", {})}
+
+    with psycopg.connect(quiet.owner_url, autocommit=True) as owner:
+        owner.execute(note, ("100 minutes", "Old"))
+        assert codes() >= {"Old"}
+        owner.execute(note, ("1 minute", "Recent"))
+        owner.execute(note, ("101 minutes", "Late"))
+
+        assert codes() & {"Old", "Late", "Recent"} == {"Old", "Recent"}
+
+
 @pytest.mark.parametrize("minutes", [0, 361])
 def test_overview_refuses_another_number_of_minutes(ask: Ask, minutes: int) -> None:
     assert "InvalidParameterValue" in ask("GetOverview", status=400, Minutes=minutes)["__type"]

@@ -24,6 +24,8 @@ TABLES = (
     "move_task",
     "topic",
     "subscription",
+    "schedule",
+    "paused_group",
 )
 
 

@@ -82,7 +82,7 @@ def test_schedule_whose_zone_is_none_ends_with_the_reason(database: str, owner: 
     Queue(owner)
     create(owner, zone="Mars/Olympus")
 
-    run(database, "0")
+    run(database, "0s")
 
     row = owner.execute("select next_at, failure from skipmq.schedule").fetchone()
     assert row is not None
@@ -93,14 +93,14 @@ def test_schedule_whose_zone_is_none_ends_with_the_reason(database: str, owner: 
 def half_past(owner: Connection, hours: int) -> str:
     """Return by what the clock is to be moved: to the middle of an hour, where no tick is due."""
     moved = "date_trunc('hour', clock_timestamp()) + make_interval(hours => %s, mins => 90)"
-    return str(number(owner, f"select ({moved} - clock_timestamp())::text", hours))
+    return f"{number(owner, f'select extract(epoch from {moved} - clock_timestamp())', hours)}s"
 
 
 def run(url: str, offset: str) -> int:
     """Have a janitor run what is due at a moved time; return how many ticks it advanced."""
 
     async def runs() -> int:
-        moved = psycopg.conninfo.make_conninfo(url, options=f"-c skipmq.clock_offset='{offset}'")
+        moved = psycopg.conninfo.make_conninfo(url, options=f"-c skipmq.clock_offset={offset}")
         pool = Pool(moved, size=1)
         total = 0
         try:

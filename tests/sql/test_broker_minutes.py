@@ -22,4 +22,16 @@ def test_steps_have_sums_and_the_last_number_of_messages(
     ]
     assert len(found("")) == 10
     assert found("nobody") == []
-    assert found("*", minutes=1, step=1) == []
+    # The number of messages holds until the next one.
+    assert found("*", minutes=1, step=1) == [("messages", "", 6)]
+
+
+def test_first_step_is_whole(owner: Connection, node: Connection) -> None:
+    owner.execute(
+        "insert into skipmq.broker_minute select '*', date_bin('5 minutes', now(), 'epoch')"
+        " - make_interval(mins => m), 'sent', '', 1 from generate_series(1, 60) m"
+    )
+
+    steps = node.execute(MINUTES, (["*"], 30, 5)).fetchall()
+
+    assert steps == [("sent", "", 5)] * 5

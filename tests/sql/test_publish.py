@@ -1,6 +1,10 @@
+from uuid import UUID
+
 import psycopg
 import pytest
 
+import skipmq
+from skipmq.client import ClientError
 from support.applications import Applications
 from support.sql import Queue
 from support.topics import Topic
@@ -15,6 +19,26 @@ def test_publish_is_part_of_the_transaction(orders: Queue) -> None:
     topic.publish("kept", p_attributes='{"a": {"DataType": "String", "StringValue": "b"}}')
 
     assert topic.bodies() == ["kept"]
+
+
+def test_topic_of_the_client_publishes_in_the_transaction(orders: Queue) -> None:
+    topic = Topic(orders.connection)
+    topic.subscribe("orders")
+    news = skipmq.Topic("news", dict)
+    with orders.connection.transaction(force_rollback=True):
+        news.publish({"n": 1}, using=orders.connection)
+    with orders.connection.transaction():
+        id_ = news.publish({"n": 2}, using=orders.connection, attributes={"a": 1}, subject="s")
+
+    assert UUID(id_)
+    assert topic.bodies() == ['{"n":2}']
+    with pytest.raises(ClientError, match="publish to a URL with an SDK's SNS client"):
+        news.publish({}, using="http://localhost")
+    with (
+        pytest.raises(ClientError, match="topic olds does not exist"),
+        orders.connection.transaction(),
+    ):
+        skipmq.Topic("olds").publish("x", using=orders.connection)
 
 
 def test_invalid_message_is_refused(orders: Queue) -> None:

@@ -33,6 +33,16 @@ def test_refusals_of_ten_minutes_have_the_time_since_the_first(owner: Connection
     assert [each[:4] for each in refusals(owner, "orders")] == [other[:4]]
 
 
+def test_refusals_end_some_minutes_after_the_last_one(owner: Connection) -> None:
+    owner.execute(NOTE, ("prices", 50))
+    advance(owner, "2 minutes")
+    assert len(refusals(owner)) == 1
+
+    advance(owner, "5 minutes")
+
+    assert refusals(owner) == []
+
+
 def test_refusals_of_all_places_have_theirs(owner: Connection) -> None:
     owner.execute(NOTE, ("prices", 5))
     owner.execute(NOTE.replace("000000000000", "111111111111"), ("prices", 6))

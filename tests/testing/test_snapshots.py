@@ -8,7 +8,7 @@ import pytest
 
 from skipmq.broker.messages.watermark import PROBE_AFTER_CLAIMED
 from skipmq.testing import Account, Server, TestingError
-from support.http import raw
+from support.http import client, raw
 from support.processes import ask
 
 ALL = ["All"]
@@ -105,6 +105,28 @@ def test_queues_are_again_there_with_their_attributes_and_no_others(
     assert found["VisibilityTimeout"] == "30"
     with pytest.raises(sqs.exceptions.QueueDoesNotExist):
         sqs.send_message(QueueUrl=other, MessageBody="x")
+
+
+def test_topics_are_again_there_with_their_subscriptions_and_go_at_a_reset(
+    account: Account, sqs: Any, queue: str
+) -> None:
+    sns = client(account.url, "query", service="sns", key=account.number)
+    topic = sns.create_topic(Name="news")["TopicArn"]
+    arn = f"arn:aws:sqs:us-east-1:{account.number}:orders"
+    kept = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
+    state = account.snapshot()
+    sns.delete_topic(TopicArn=topic)
+    sns.create_topic(Name="olds")
+
+    state.restore()
+
+    assert [each["TopicArn"] for each in sns.list_topics()["Topics"]] == [topic]
+    (found,) = sns.list_subscriptions()["Subscriptions"]
+    assert found["SubscriptionArn"] == kept
+    sns.publish(TopicArn=topic, Message="x")
+    assert len(received(sqs, queue)) == 1
+    account.reset()
+    assert sns.list_topics()["Topics"] == []
 
 
 def test_purged_messages_come_back(account: Account, sqs: Any, queue: str) -> None:

@@ -19,7 +19,7 @@ from skipmq.broker.queues import Queue
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import Need, QueueName, TopicName
-from skipmq.protocol.sns.errors import NotFound
+from skipmq.protocol.sns.errors import AuthorizationError, NotFound
 
 # The permissions that a queue's policy can grant to other accounts.
 SHARED = frozenset(
@@ -99,7 +99,7 @@ async def _check_topic(
     is_own = name.account == call.identity.account
     is_allowed = keys.allows(call.identity, permission, name, policy or "", lambda: _context(call))
     if not is_allowed or not (is_own or (policy is not None and permission in SHARED_TOPIC)):
-        raise errors.AccessDenied(
+        raise AuthorizationError(
             f"User: {call.identity.user} is not authorized to perform: SNS:{permission} on"
             f" resource: {name.arn}"
         )

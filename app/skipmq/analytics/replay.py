@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from skipmq.analytics.errors import ReplayError
-from skipmq.analytics.postgres.staging import Batch
+from skipmq.analytics.postgres.staging import Batch, has_queue
 from skipmq.analytics.spark.outgoing import Outgoing
 from skipmq.database.session import Session
 from skipmq.protocol import limits
@@ -65,11 +65,7 @@ def overview(messages: DataFrame) -> list[Mapping[str, Any]]:
 def target(sessions: Iterable[Session], queue: QueueName) -> Session:
     """Return the one of these databases that has the queue; raise ReplayError if none has."""
     for session in sessions:
-        if session.execute(
-            "select from skipmq_views.queue where account = %s and region = %s and queue = %s"
-            " and retired_at is null",
-            (queue.account, queue.region, queue.name),
-        ).rowcount:
+        if has_queue(session, queue):
             return session
     raise ReplayError(
         f"queue {queue.name} does not exist: create it with `skipmq queue create {queue.name}`"

@@ -15,6 +15,7 @@ from skipmq.broker.messages.fifo import FifoMessages
 from skipmq.broker.messages.in_flight import InFlight
 from skipmq.broker.messages.standard import StandardMessages
 from skipmq.broker.messages.waiters import Listener, Notifier, Waiters
+from skipmq.broker.minutes import RecentMinutes
 from skipmq.broker.overview import Overviews
 from skipmq.broker.queues import Queue, Queues
 from skipmq.broker.receipt_keys import ReceiptKeys
@@ -76,6 +77,7 @@ class Node:
         self.topics = Topics(self.database, self.notifier.changed)
         self.activity = Activity(self.database)
         self.consumers = Consumers(self.database, self.process)
+        self.minutes = RecentMinutes(self.database)
         self.overviews = Overviews(self.database, self.replication)
         self.refusals = Refusals(self.database, self.observer, settings.account, settings.region)
         self.audit = Audit(self.database, writes=settings.audit_days > 0)
@@ -168,12 +170,8 @@ class Node:
 
     def sent(self, queue: Queue, count: int) -> None:
         """Wake receivers of a queue, on all nodes, for `count` visible messages."""
-        self.wake(queue.name.arn, queue.id, count)
-
-    def wake(self, arn: str, queue_id: int, count: int) -> None:
-        """Wake receivers of the queue of an ARN, on all nodes, for `count` visible messages."""
-        self.waiters.wake(arn, count)
-        self.notifier.notify(arn, queue_id)
+        self.waiters.wake(queue.name.arn, count)
+        self.notifier.notify(queue.name.arn, queue.id)
 
     def _forget(self, arn: str | None) -> None:
         self.queues.forget(arn)

@@ -171,7 +171,7 @@ KINDS = {
     ),
     "repeated": Kind(
         "warning",
-        "{messages} messages of {queue} were received {reason} times",
+        "{messages} message{s} of {queue} received {reason} times and not deleted",
         "set a dead-letter queue",
         "a-poison-message",
         ("PoisonMessages",),
@@ -345,6 +345,7 @@ def described(  # noqa: PLR0913 - what kinds are filled in with.
     text = kind.summary.format(
         queue=queue,
         messages=f"{messages or 0:,}",
+        s="" if messages == 1 else "s",
         age=duration(seconds or 0),
         reason=reason,
         error=error,

@@ -83,7 +83,8 @@ def declare(
     Existing queues keep their attributes and tags, unless `overwrite` sets those that differ.
     With `dry_run` nothing is changed, and outcomes are what would be. Redrive policies come last,
     because they refer to other queues; one that is there without any gets its own, as after an
-    interruption. Schedules are changed to what is declared.
+    interruption. Schedules and subscriptions are changed to what is
+    declared.
     """
     made = [(queue, _created(local, queue, dry_run=dry_run)) for queue in queues]
     for queue, outcome in made:
@@ -93,7 +94,9 @@ def declare(
         compared = _with_redrive(local, queue, outcome, dry_run=dry_run)
         if overwrite and compared.mismatches and not compared.error:
             compared = _overwritten(local, queue, compared, dry_run=dry_run)
-        yield compared if dry_run else _scheduled(local, queue, compared)
+        if not dry_run:
+            compared = _subscribed(local, queue, _scheduled(local, queue, compared))
+        yield compared
 
 
 def _scheduled(local: LocalNode, queue: DeclaredQueue, outcome: Outcome) -> Outcome:
@@ -114,6 +117,30 @@ def _scheduled(local: LocalNode, queue: DeclaredQueue, outcome: Outcome) -> Outc
             )
     except errors.SqsError as error:
         return outcome._replace(error=f"the schedule {name}: {error.message}")
+    return outcome
+
+
+def _subscribed(local: LocalNode, queue: DeclaredQueue, outcome: Outcome) -> Outcome:
+    """Create the topics of a queue, and its subscriptions as they are declared."""
+    owner = _owner(local, queue)
+    try:
+        for topic, given in queue.topics.items():
+            kind = {"FifoTopic": "true"} if topic.endswith(".fifo") else {}
+            arn = local.act("CreateTopic", owner, Name=topic, Attributes=kind)["TopicArn"]
+            subscription = local.act(
+                "Subscribe", owner, TopicArn=arn, Protocol="sqs", Endpoint=outcome.queue.arn
+            )["SubscriptionArn"]
+            # The scope decides what a policy may be.
+            for name in sorted(given, key=lambda each: each != "FilterPolicyScope"):
+                local.act(
+                    "SetSubscriptionAttributes",
+                    owner,
+                    SubscriptionArn=subscription,
+                    AttributeName=name,
+                    AttributeValue=given[name],
+                )
+    except errors.SqsError as error:
+        return outcome._replace(error=f"the topic {topic}: {error.message}")
     return outcome
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from skipmq.protocol.message import forbidden_character
 
 # Errors of the functions whose text names the remedy.
-_REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012"}
+_REFUSED = {"SQ006", "SQ007", "SQ008", "SQ009", "SQ011", "SQ012", "SQ014"}
 # In a project of Django its migrations install the schema.
 _MIGRATE = "`skipmq migrate` (with skipmq.django: `manage.py migrate`)"
 

@@ -34,6 +34,8 @@ class DeclaredQueue:
     region: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     schedules: Mapping[str, DeclaredSchedule] = field(default_factory=dict)
+    # The topics that it is subscribed to, with the attributes of the subscriptions.
+    topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 REDRIVE_POLICY = "RedrivePolicy"

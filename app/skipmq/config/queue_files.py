@@ -15,7 +15,7 @@ from skipmq.protocol import names
 
 # A tuple of keys, as tomllib quotes duplicates.
 _KEYS = re.compile(r"\((['\"]).*\1,?\)")
-_TAGS, _SCHEDULES = "tags", "schedules"
+_TAGS, _SCHEDULES, _TOPICS = "tags", "schedules", "topics"
 # What has no declarations to read, by its ending.
 _OTHERS = {".yml": "YAML", ".yaml": "YAML", ".sh": "a script"}
 
@@ -80,13 +80,19 @@ def declared(file: Path, value: Any, problems: list[str]) -> tuple[DeclaredQueue
             schedules = msgspec.convert(
                 attributes.get(_SCHEDULES, {}), dict[str, declarations.DeclaredSchedule]
             )
+            topics = msgspec.convert(attributes.get(_TOPICS, {}), dict[str, dict[str, Any]])
         except msgspec.ValidationError as error:
-            problems.append(f"{file}: queues: {key}: {_SCHEDULES}: {error}")
+            what = _SCHEDULES if _SCHEDULES in attributes else _TOPICS
+            problems.append(f"{file}: queues: {key}: {what}: {error}")
             continue
-        others = {k: v for k, v in attributes.items() if k not in {_TAGS, _SCHEDULES}}
+        others = {k: v for k, v in attributes.items() if k not in {_TAGS, _SCHEDULES, _TOPICS}}
         texts = {k: declarations.text(v) for k, v in others.items()}
         tagged = {k: declarations.text(v) for k, v in tags.items()}
-        found.append(DeclaredQueue(name, texts, account, region, tagged, schedules))
+        subscribed = {
+            topic: {k: declarations.text(v) for k, v in given.items()}
+            for topic, given in topics.items()
+        }
+        found.append(DeclaredQueue(name, texts, account, region, tagged, schedules, subscribed))
     return tuple(found)
 
 

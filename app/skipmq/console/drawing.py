@@ -99,9 +99,7 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
         for time in range(-(-first // every) * every, times[-1] + 1, every)
     ]
 
-    def across(index: int) -> float:
-        return (index + 0.5) * width
-
+    across = [f"{(index + 0.5) * width:.1f}" for index in range(len(times))]
     return Chart(
         title,
         unit.value(peak),
@@ -109,8 +107,7 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
         [
             (colours[name], " ".join(parts))
             for name, line in values.items()
-            if line[-1] is not None
-            and (parts := _parts([*[None] * (len(line) - 2), *line[-2:]], across, down))
+            if line[-1] is not None and (parts := _parts(line[-2:], across[-2:], down))
         ],
         [(down(value), unit.tick(value)) for value in range(0, top + 1, tick)],
         marks,
@@ -141,14 +138,14 @@ def placed(events: Iterable[Mapping[str, Any]], times: Sequence[int], step: int)
     return shown
 
 
-def _parts(line: Values, across: Callable[[int], float], down: Callable[[int], float]) -> list[str]:
+def _parts(line: Values, across: Sequence[str], down: Callable[[int], float]) -> list[str]:
     """Return the points of a line, divided at missing values."""
     parts: list[list[str]] = [[]]
-    for index, value in enumerate(line):
+    for place, value in zip(across, line, strict=False):
         if value is None:
             parts.append([])
         else:
-            parts[-1].append(f"{across(index):.1f},{down(value)}")
+            parts[-1].append(f"{place},{down(value)}")
     return [" ".join(part) for part in parts if part]
 
 

@@ -59,7 +59,8 @@ def moment(seconds: float | str) -> str:
 
 def clock(seconds: float) -> str:
     """Format the time of day of a time in seconds since 1970."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M}"
+    minutes = int(seconds // 60) % 1_440
+    return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
 def day(seconds: float) -> str:

@@ -1,7 +1,7 @@
 -- Does: creates a schedule that sends p_body to a queue, or gives the one of that name these properties; a node determines the time of
 --   its next tick, unless expression and zone are those that it has. Returns whether it is new.
 -- Called by: the CreateSchedule action, programs that declare their schedules; SQL users.
--- Locks, in order: those of granted_queue, row of the schedule.
+-- Locks, in order: row of the schedule, those of granted_queue.
 -- Raises: what granted_queue raises; SQ008 when the schedule sends to another queue; 23514 when a value is out of range.
 -- Relies on index: queue_pkey, schedule_pkey.
 -- Routed: to the partition of p_queue.
@@ -20,10 +20,11 @@ declare
   v_queue text;
   v_new boolean;
 begin
-  perform skipmq.granted_queue('send', p_queue, p_account, p_region);
+  perform skipmq.check_grant('send', p_queue, p_account, p_region);
   select s.queue into v_queue from skipmq.schedule s
   where s.account = p_account and s.region = p_region and s.name = p_name
   for update;
+  perform skipmq.granted_queue('send', p_queue, p_account, p_region);
   if v_queue <> p_queue then
     raise exception 'The schedule % sends to the queue %: delete it first.', skipmq.shown(p_name), v_queue using errcode = 'SQ008';
   elsif p_queue like '%.fifo' and (p_jitter > 0 or p_group_id is null) then

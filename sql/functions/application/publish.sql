@@ -20,7 +20,7 @@ as $$
 declare
   v_topic skipmq.topic;
   v_fifo boolean := p_topic like '%.fifo';
-  v_attributes record;
+  v_attributes text;
   v_bytes bigint := 0;
   v_message_id uuid := gen_random_uuid();
 begin
@@ -36,8 +36,8 @@ begin
     p_deduplication_id := encode(sha256(convert_to(p_body, 'UTF8')), 'hex');
   end if;
   if p_attributes is not null then
-    v_attributes := skipmq.check_attributes(array[p_attributes::text]);
-    v_bytes := coalesce(v_attributes.bytes[1], 0);
+    select c.stored[1], coalesce(c.bytes[1], 0) into v_attributes, v_bytes
+    from skipmq.check_attributes(array[p_attributes::text]) c;
   end if;
   perform skipmq.check_message(
     v_fifo, coalesce((v_topic.attributes ->> 'MaximumMessageSize')::integer, 262144), 900, p_body, v_bytes, null, p_group_id,
@@ -46,7 +46,7 @@ begin
     select p.message_id
     from skipmq.publish_messages(
       v_topic.topic_id, array[v_message_id], array[p_body], array[p_subject],
-      array[case when p_attributes is not null then v_attributes.stored[1] end],
+      array[v_attributes],
       array[(octet_length(p_body) + v_bytes)::integer], array[p_group_id], array[p_deduplication_id], array[null::text],
       session_user::text, null) p);
 end $$;

@@ -1,11 +1,12 @@
--- Does: replaces the changes of each time of delivery by their sum, and deletes those of times that have passed.
+-- Does: replaces the changes of each time of delivery by their sum, and deletes what is kept of times that have passed.
 -- Called by: fold_counts.
 -- Locks, in order: the changes. The caller holds the row of its job.
 -- Raises: nothing.
--- Relies on index: delayed_count_due.
+-- Relies on index: delayed_count_due, delayed_message_due.
 create function skipmq.fold_delayed(p_now timestamptz) returns void
 language sql volatile
 as $$
+  delete from skipmq.delayed_message d where d.due_at < p_now - interval '1 hour';
   with changed as (
     select d.queue_id, d.due_at from skipmq.delayed_count d
     group by d.queue_id, d.due_at

@@ -1,6 +1,7 @@
--- Does: returns what happened in the last p_minutes minutes, including the current one, by steps of p_step minutes: the
+-- Does: returns what happened in the last p_minutes minutes, including the current one, by whole steps of p_step minutes: the
 --   numbers by kind and label of the accounts p_accounts (`*` is all queues, and the empty one what nodes have measured).
---   Conditions and starts of nodes have their own minute. Six hours are kept.
+--   The number of messages before the first step holds in it. Conditions and starts of nodes have their own minute. Six
+--   hours are kept.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -13,14 +14,30 @@ set search_path = pg_catalog, pg_temp
 as $$
   select
     s.start, m.kind, m.label,
-    case when m.kind = 'messages' then (array_agg(m.number order by m.minute desc))[1] else sum(m.number)::bigint end
-  from (select date_trunc('minute', skipmq.clock()) - make_interval(mins => p_minutes) as since) t
+    -- The last one, without a sort.
+    case when m.kind = 'messages'
+      then (max(array[extract(epoch from m.minute)::bigint, m.number]) filter (where m.kind = 'messages'))[2]
+      else sum(m.number)::bigint end
+  from (
+    select date_bin(i.step, skipmq.clock(), 'epoch') + i.step - make_interval(mins => p_minutes) as since, i.step
+    from (select make_interval(mins => p_step) as step) i
+  ) t
   cross join unnest(p_accounts) u (account)
-  join skipmq.broker_minute m on m.account = u.account and m.minute > t.since
+  cross join lateral (
+    select m.minute, m.kind, m.label, m.number
+    from skipmq.broker_minute m
+    where m.account = u.account and m.minute >= t.since
+    union all
+    (select m.minute, m.kind, m.label, m.number
+    from skipmq.broker_minute m
+    where m.account = u.account and m.minute < t.since and m.kind = 'messages'
+    order by m.minute desc
+    limit 1)
+  ) m
   cross join lateral (
     select case
       when m.kind in ('condition', 'node') then m.minute
-      else date_bin(make_interval(mins => p_step), m.minute, 'epoch') end as start
+      else greatest(date_bin(t.step, m.minute, 'epoch'), t.since) end as start
   ) s
   group by s.start, m.kind, m.label
   order by s.start, m.kind, m.label;

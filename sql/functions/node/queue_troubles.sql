@@ -24,7 +24,7 @@ returns table (
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
+set plan_cache_mode = auto
 as $$
 #variable_conflict use_column
 declare

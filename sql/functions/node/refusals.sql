@@ -1,6 +1,6 @@
 -- Does: returns the requests that were refused in the last p_minutes minutes in an account and region, where null is every
 --   one, or on a queue: their number by place, queue, caller and error, the seconds since the first after an hour without, the
---   most first, up to p_limit.
+--   most first, up to p_limit. Those that ended four minutes ago or before are left out: the cause was removed.
 -- Called by: the GetOverview and ListConsumers actions.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -22,6 +22,7 @@ as $$
       and r.region between coalesce(p_region, '') and coalesce(p_region, '~')
       and (p_queue is null or r.queue = p_queue)
     group by r.account, r.region, r.queue, r.caller, r.error, n.at
+    having max(r.minute) > n.at - interval '4 minutes'
   ) f
   cross join lateral (
     select extract(epoch from f.at - max(d.minute))::float8 as seconds

@@ -18,7 +18,7 @@ declare
   v_ids bigint[] := p_ids;
   v_all bigint[]; v_changed bigint[];
   v_before timestamptz[]; -- When far ones were to be delivered.
-  v_far integer;
+  v_far uuid[];
 begin
   perform skipmq.check_generation(p_queue_id, false);
   select q.maximum_delay_seconds into v_longest from skipmq.queue q where q.queue_id = p_queue_id;
@@ -40,20 +40,23 @@ begin
       visible_at = v_until,
       -- As after a send with this delay: later than now for those that are counted by the time of their delivery.
       enqueued_at = case when f.fresh and p_seconds > 900 then v_until else least(f.enqueued_at, v_now) end,
-      shard = case when f.fresh and p_seconds > 900 then 0 else m.shard end
+      -- A shard, or lane, of messages never received.
+      shard = case
+        when not f.fresh or p_seconds <= 900 then m.shard when m.shard >= 20 then m.shard - 10 when m.shard < 10 then 0 else m.shard end
     from found f
     where m.ctid = f.tid and p_seconds <= case when f.fresh then greatest(v_longest, 43200) else 43200 end
-    returning m.id, f.enqueued_at as before, f.fresh
+    returning m.id, m.message_id, f.enqueued_at as before, f.fresh
   )
   select array(select f.id from found f), array_agg(c.id), array_agg(c.before) filter (where c.before > v_now),
-    count(*) filter (where c.fresh and p_seconds > 900)
+    array_agg(c.message_id) filter (where c.fresh and p_seconds > 900)
   into v_all, v_changed, v_before, v_far
   from changed c;
   if v_before is not null then
     perform skipmq.count_delayed(array_fill(p_queue_id, array[cardinality(v_before)]), v_before, -1);
   end if;
-  if v_far > 0 then
-    perform skipmq.count_delayed(array_fill(p_queue_id, array[v_far]), array_fill(v_until, array[v_far]), 1);
+  if v_far is not null then
+    perform skipmq.count_delayed(
+      array_fill(p_queue_id, array[cardinality(v_far)]), array_fill(v_until, array[cardinality(v_far)]), 1, v_far);
   end if;
   return query
   select u.place, case when u.id = any (v_changed) then 'changed' when u.id = any (v_all) then 'beyond-limit' else 'missing' end

@@ -83,7 +83,8 @@ begin
   if 900 < any (p_delays) then
     perform skipmq.count_delayed(
       array_fill(p_queue_id, array[cardinality(p_delays)]),
-      array(select case when u.delay > 900 then v_now + make_interval(secs => u.delay) end from unnest(p_delays) u (delay)), 1);
+      array(select case when u.delay > 900 then v_now + make_interval(secs => u.delay) end from unnest(p_delays) u (delay)), 1,
+      p_message_ids);
   end if;
   if p_group_ids is not null and array_remove(p_group_ids, null) <> '{}' then
     -- The next message with a group does so where another transaction holds the row.

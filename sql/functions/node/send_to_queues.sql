@@ -69,7 +69,8 @@ begin
     select count(*) into v_stored from stored;
     if v_stored > 0 and 900 < any (p_delays) then
       perform skipmq.count_delayed(p_queue_ids, array(
-        select case when u.delay > 900 then v_now + make_interval(secs => u.delay) end from unnest(p_delays) u (delay)), 1);
+        select case when u.delay > 900 then v_now + make_interval(secs => u.delay) end from unnest(p_delays) u (delay)), 1,
+        p_message_ids);
     end if;
     if v_stored > 0 and p_group_ids is not null and array_remove(p_group_ids, null) <> '{}' then
       update skipmq.queue q set tenants = true

@@ -242,7 +242,7 @@ def test_scope_cannot_reroute(old: str, new: str) -> None:
 
 
 def test_signature_for_another_service_is_refused() -> None:
-    refuse(signed(service="sns"), errors.IncompleteSignature, "sqs/aws4_request")
+    refuse(signed(service="sts"), errors.IncompleteSignature, "sqs/aws4_request")
 
 
 def test_day_of_the_scope_must_be_that_of_the_date() -> None:

@@ -23,7 +23,8 @@ async def recent(
     step = 1 if period <= _BY_MINUTE else _STEP
     accounts = [] if account == "" else [account or minutes.ALL]
     accounts += [minutes.NODES] if may_describe else []
-    found = await minutes.recent(node.database, accounts, period, step, deadline)
+    clock = await node.database.clock(deadline)
+    found = await node.minutes.read(accounts, period, step, clock, deadline)
     steps: dict[int, dict[str, Any]] = {}
     durations: dict[int, dict[str, int]] = {}
     for at, kind, label, number in found:
@@ -42,7 +43,7 @@ async def recent(
             seconds = minutes.quantile(counts, share) or 0.0
             steps[start][f"{name}Milliseconds"] = round(1000 * seconds, 1)
     return {
-        "Clock": int(await node.database.clock(deadline)),
+        "Clock": int(clock),
         "StepMinutes": step,
         "Steps": [steps[start] for start in sorted(steps)],
         "Events": events(found),

@@ -128,7 +128,8 @@ async def _publish(
         )
     for each in published:
         for arn, id_ in zip(each.queues, each.queue_ids, strict=True):
-            node.wake(arn, id_, 1)
+            node.waiters.wake(arn, 1)
+            node.notifier.notify(arn, id_)
         if each.dead_lettered:
             node.observer.count("undelivered", ("dead-lettered",), each.dead_lettered)
         if each.dropped:

@@ -19,7 +19,7 @@ from skipmq.protocol.call import Call
 from skipmq.protocol.identity import Need, QueueName, TopicName
 from skipmq.protocol.names import FIFO
 from skipmq.protocol.sns import filter_policy, shapes
-from skipmq.protocol.sns.errors import InvalidParameter, NotFound, invalid
+from skipmq.protocol.sns.errors import AuthorizationError, InvalidParameter, NotFound, invalid
 
 _PROTOCOLS = {
     *("http", "https", "email", "email-json", "sms", "sqs"),
@@ -261,7 +261,7 @@ async def unsubscribe(node: Node, call: Call[shapes.Unsubscribe]) -> None:
     except NotFound:
         return
     if found.signed_unsubscribe and not call.request.headers.get("authorization"):
-        raise errors.AccessDenied("This subscription ends by a signed request only.")
+        raise AuthorizationError("This subscription ends by a signed request only.")
     await _change(node, call, found, None)
 
 

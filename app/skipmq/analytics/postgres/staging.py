@@ -89,3 +89,13 @@ class Batch:
         session.execute(
             f"select skipmq.discard_staged({_QUEUE}, p_parts => %s)", (*self._place, list(parts))
         )
+
+
+def has_queue(session: Session, queue: QueueName) -> bool:
+    """Return whether a database has a queue."""
+    found = session.execute(
+        "select from skipmq_views.queue where account = %s and region = %s and queue = %s"
+        " and retired_at is null",
+        (queue.account, queue.region, queue.name),
+    )
+    return bool(found.rowcount)

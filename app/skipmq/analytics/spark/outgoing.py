@@ -1,15 +1,13 @@
-"""The messages that rows of a DataFrame become, and the ways to send them."""
+"""The messages that rows of a DataFrame become."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import DataType, IntegralType, MapType, StringType, StructType
-
-from skipmq.protocol import limits
 
 # A row's place has the number of its partition above these bits, and its own number below.
 _ROW_BITS = 40
@@ -46,34 +44,6 @@ class Part(WriterCommitMessage):
     groups: int
     refused_rows: int
     refused: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """An attempt to write a partition; `key` is the same in all attempts of the same batch."""
-
-    stream: str
-    key: str
-    partition: int
-
-
-class Way(Protocol):
-    """How messages are sent."""
-
-    @property
-    def others(self) -> str:
-        """Return what is true of the rows that were not refused, when some were."""
-
-    def write(
-        self, task: Task, part: UUID, messages: Iterator[Outgoing]
-    ) -> Iterator[tuple[int, str]]:
-        """Stage or send messages; yield the places of those that are refused, with the reasons."""
-
-    def commit(self, stream: str, batch: int | None, parts: Sequence[Part]) -> None:
-        """Send what the parts have staged."""
-
-    def discard(self, stream: str, parts: Sequence[Part]) -> None:
-        """Delete what the parts have staged."""
 
 
 def row_of(place: int) -> int:
@@ -129,22 +99,9 @@ def messages(partition: int, rows: Iterable[Any]) -> Iterator[Outgoing]:
 _NOTHING = dict.fromkeys(("body", "group_id", "deduplication_id", "delay", "trace_header"))
 
 
-class Sized(Protocol):
-    """A message that knows its size."""
-
-    @property
-    def size(self) -> int:
-        """Return about how many bytes it has."""
-
-
-Message = TypeVar("Message", bound=Sized)
-
-
-def chunks(
-    messages: Iterable[Message], count: int, size: int = limits.MESSAGE_BYTES
-) -> Iterator[list[Message]]:
+def chunks(messages: Iterable[Outgoing], count: int, size: int) -> Iterator[list[Outgoing]]:
     """Yield lists of at most `count` messages and about `size` bytes, or of one message."""
-    chunk: list[Message] = []
+    chunk: list[Outgoing] = []
     total = 0
     for message in messages:
         if chunk and (len(chunk) == count or total + message.size > size):

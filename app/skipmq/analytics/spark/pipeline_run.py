@@ -32,7 +32,7 @@ def table(output: Path, name: str) -> Path:
 
 
 @contextmanager
-def aside(output: Path) -> Iterator[Path]:
+def replacing(output: Path) -> Iterator[Path]:
     """Yield a new folder for a run, whose tables replace the present ones if the block succeeds.
 
     Those stay until the next run, for who reads them. Raises AnalyticsError if another process has

@@ -1,16 +1,16 @@
 """Spark's sink `skipmq`: the rows of a DataFrame, or of a stream's batches, become messages.
 
-With the option `url` (libpq) tasks stage messages in the database, each attempt as a part of its
-own. When all have succeeded, the driver sends the parts that they name, and records the number of
-the batch in the same transaction. So a task that is repeated, and a batch that Spark repeats after
-its driver died, send nothing twice.
+Tasks stage messages in the database at the `url` (libpq), each attempt as a part of its own. When
+all have succeeded, the driver sends the parts that they name, and records the number of the batch
+in the same transaction. So a task that is repeated, and a batch that Spark repeats after its driver
+died, send nothing twice.
 """
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
@@ -19,78 +19,44 @@ from pyspark.sql.types import StructType
 from skipmq.analytics.errors import SendError
 from skipmq.analytics.postgres.staging import GROUPS, Batch
 from skipmq.analytics.spark import outgoing
-from skipmq.analytics.spark.outgoing import Outgoing, Part, Task, Way
-from skipmq.analytics.spark.wire import Endpoint
+from skipmq.analytics.spark.outgoing import Outgoing, Part
 from skipmq.database import session
 from skipmq.database.session import Session
 from skipmq.protocol import limits
 from skipmq.protocol.identity import QueueName
 
-# Spark's properties of the tasks of a stream.
-_QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+# Spark's property of the tasks of a stream.
+_QUERY = "sql.streaming.queryId"
 # Refused rows of a partition, and of a batch, that the error names.
 _NAMED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
-    """The way by SQL: exactly once."""
+class _Target:
+    """A queue of the database at a URL; `depth` is the number of messages at which batches wait."""
 
     url: str = field(repr=False)
     queue: QueueName
     depth: int | None
-    others: str = "nothing was sent"
 
-    def write(
-        self, task: Task, part: UUID, messages: Iterator[Outgoing]
-    ) -> Iterator[tuple[int, str]]:
-        """Stage messages."""
-        batch = Batch(self.queue, task.stream, None)
-        with self._connect() as connection:
-            yield from batch.stage(connection, part, messages)
+    @classmethod
+    def from_options(cls, options: Any) -> "_Target":
+        """Parse the options; raise ValueError for invalid ones."""
+        url, name, depth = (options.get(key) for key in ("url", "queue", "maxDepth"))
+        if not url:
+            raise ValueError(
+                'the url is required: .option("url", "postgresql://application@host/db")'
+            )
+        if not name:
+            raise ValueError('the queue is required: .option("queue", "orders")')
+        if depth is not None and (not depth.isdecimal() or int(depth) < 1):
+            raise ValueError(f"maxDepth must be a number of messages from 1 on, not {depth}")
+        account = options.get("account") or limits.DEFAULT_ACCOUNT
+        region = options.get("region") or limits.DEFAULT_REGION
+        return cls(url, QueueName(account, region, name), None if depth is None else int(depth))
 
-    def commit(self, stream: str, batch: int | None, parts: Sequence[Part]) -> None:
-        """Send the parts."""
-        count, groups = sum(p.rows for p in parts), sum(p.groups for p in parts)
-        to_send, ids = Batch(self.queue, stream, batch), [part.id for part in parts]
-        with self._connect() as connection:
-            deque(to_send.deliver(connection, ids, count, groups, depth=self.depth), maxlen=0)
-
-    def discard(self, stream: str, parts: Sequence[Part]) -> None:
-        """Delete what the parts have staged."""
-        with self._connect() as connection:
-            Batch(self.queue, stream, None).discard(connection, [part.id for part in parts])
-
-    def _connect(self) -> Session:
+    def connect(self) -> Session:
         return session.connect(self.url, "skipmq spark", writing=True)
-
-
-def way(options: Any) -> Way:
-    """Return the way that the options choose; raise ValueError for invalid ones."""
-    url, endpoint, name = (options.get(key) for key in ("url", "endpoint", "queue"))
-    if bool(url) == bool(endpoint):
-        raise ValueError(
-            'where to send is required: .option("url", "postgresql://application@host/db"), or'
-            ' .option("endpoint", "https://host:9324")'
-        )
-    if not name:
-        raise ValueError('the queue is required: .option("queue", "orders")')
-    depth = options.get("maxDepth")
-    if depth is not None and (not depth.isdecimal() or int(depth) < 1):
-        raise ValueError(f"maxDepth must be a number of messages from 1 on, not {depth}")
-    account, region = options.get("account"), options.get("region")
-    most = None if depth is None else int(depth)
-    if endpoint and "@" in endpoint:
-        # Spark shows options in plans and logs.
-        raise ValueError(
-            "the endpoint must have no user and no password: give an access key by"
-            ' .option("accessKey", …) and .option("secretKey", …)'
-        )
-    if endpoint:
-        key = tuple(options.get(each) for each in ("accessKey", "secretKey", "sessionToken"))
-        return Endpoint(endpoint, name, account, region, most, key)
-    queue = QueueName(account or limits.DEFAULT_ACCOUNT, region or limits.DEFAULT_REGION, name)
-    return Staged(url, queue, most)
 
 
 class _Writer:
@@ -100,30 +66,30 @@ class _Writer:
         outgoing.check(schema)
         if overwrite:
             raise ValueError('messages are added to a queue: use .mode("append")')
-        self._way = way(options)
+        self._target = _Target.from_options(options)
 
-    def _write(self, task: Task, rows: Iterator[Any]) -> Part:
+    def _write(self, stream: str, partition: int, rows: Iterator[Any]) -> Part:
         part = uuid4()
         count = 0
         groups: set[str] = set()
 
         def counted() -> Iterator[Outgoing]:
             nonlocal count
-            for message in outgoing.messages(task.partition, rows):
+            for message in outgoing.messages(partition, rows):
                 count += 1
                 if message.group_id is not None and len(groups) <= GROUPS:
                     groups.add(message.group_id)
                 yield message
 
         refused_rows, refused = 0, []
-        for place, reason in self._way.write(task, part, counted()):
-            refused_rows += 1
-            if refused_rows <= _NAMED:
-                refused.append((outgoing.row_of(place), reason))
+        with self._target.connect() as connection:
+            for place, reason in self._batch(stream).stage(connection, part, counted()):
+                refused_rows += 1
+                if refused_rows <= _NAMED:
+                    refused.append((outgoing.row_of(place), reason))
         return Part(
-            task.stream, task.partition, part, count - refused_rows, len(groups), refused_rows,
-            tuple(refused),
-        )  # fmt: skip
+            stream, partition, part, count - refused_rows, len(groups), refused_rows, tuple(refused)
+        )
 
     def _commit(self, batch: int | None, messages: Sequence[WriterCommitMessage | None]) -> None:
         parts = [message for message in messages if isinstance(message, Part)]
@@ -131,7 +97,7 @@ class _Writer:
             return
         stream = parts[0].stream
         if refused := sum(part.refused_rows for part in parts):
-            self._way.discard(stream, parts)
+            self._abort(parts)
             named = [
                 f"partition {part.partition}, row {row}: {reason}"
                 for part in parts
@@ -139,14 +105,22 @@ class _Writer:
             ][:_NAMED]
             total = refused + sum(part.rows for part in parts)
             raise SendError(
-                f"{refused} of {total} rows are refused, and {self._way.others}:"
+                f"{refused} of {total} rows are refused, and nothing was sent:"
                 f" {'; '.join(named)}{'; …' if refused > len(named) else ''}"
             )
-        self._way.commit(stream, batch, parts)
+        count, groups = sum(part.rows for part in parts), sum(part.groups for part in parts)
+        ids, depth = [part.id for part in parts], self._target.depth
+        with self._target.connect() as connection:
+            sent = self._batch(stream, batch).deliver(connection, ids, count, groups, depth=depth)
+            deque(sent, maxlen=0)
 
     def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         if parts := [message for message in messages if isinstance(message, Part)]:
-            self._way.discard(parts[0].stream, parts)
+            with self._target.connect() as connection:
+                self._batch(parts[0].stream).discard(connection, [part.id for part in parts])
+
+    def _batch(self, stream: str, number: int | None = None) -> Batch:
+        return Batch(self._target.queue, stream, number)
 
 
 class BatchWriter(_Writer, DataSourceWriter):
@@ -161,7 +135,7 @@ class BatchWriter(_Writer, DataSourceWriter):
         """Write a partition."""
         context = TaskContext.get()
         assert context is not None
-        return self._write(Task(self._stream, self._stream, context.partitionId()), iterator)
+        return self._write(self._stream, context.partitionId(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Send what the tasks have staged; raise SendError for refused rows."""
@@ -180,8 +154,7 @@ class StreamWriter(_Writer, DataSourceStreamWriter):
         context = TaskContext.get()
         assert context is not None
         stream = f"query/{context.getLocalProperty(_QUERY)}"
-        key = f"{stream}/{context.getLocalProperty(_BATCH)}"
-        return self._write(Task(stream, key, context.partitionId()), iterator)
+        return self._write(stream, context.partitionId(), iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Send what the tasks have staged; raise SendError for refused rows."""

@@ -170,7 +170,7 @@ def pipeline_command(*, output: Path, lake: str | None) -> None:
 
     with (
         readable_database(settings) as (url, _),
-        pipeline_run.aside(output) as folder,
+        pipeline_run.replacing(output) as folder,
         spark_started(settings, pipeline_run.configuration(folder)) as spark,
         out.status("running") as status,
     ):

@@ -125,6 +125,7 @@ def _nodes() -> ResponseReturnValue:
     workers = result.get("Workers", [])
     return flask.render_template(
         "nodes.html",
+        may_list=current().may_list(),
         error=error,
         workers=[
             each | {"problem": problem(each, workers), "is_used": has_requests(each)}

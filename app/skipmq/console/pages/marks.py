@@ -82,11 +82,11 @@ def _changes(**filters: Any) -> list[Event]:
     ]
 
 
-def _linked(arn: str, action: str) -> dict[str, str]:
-    """Return the queue that a mark leads to, none where it is gone or there are several."""
+def _linked(arn: str, action: str) -> dict[str, Any]:
+    """Return the queues that a mark leads to: none where it is gone or of no single one."""
     _, _, _, region, account, name = arn.split(":", 5) if arn.count(":") >= 5 else [""] * 6  # noqa: PLR2004
-    is_gone = action == "DeleteQueue" or name == "*"
-    return {"queue": "" if is_gone else name, "region": region, "account": account}
+    is_gone = action == "DeleteQueue" or name in {"", "*"}
+    return {"queues": [] if is_gone else [{"name": name, "region": region, "account": account}]}
 
 
 def _event(time: float, text: str, *, until: float | None = None, **members: Any) -> Event:
@@ -102,8 +102,11 @@ def _folded(changes: Iterable[Event]) -> list[Event]:
         if len(equal) < _FOLDED:
             found += equal
         else:
-            found.append({**equal[-1], "queue": "", "text": f"{text} ({len(equal)} times)"})
-            found[-1]["attributes"] = ""
+            found.append({**equal[-1], "text": f"{text} ({len(equal)} times)"})
+            queues = [queue for each in equal for queue in each["queues"]]
+            found[-1]["queues"] = [*{tuple(each.items()): each for each in queues}.values()]
+            named = dict.fromkeys(each["attributes"] for each in equal if each["attributes"])
+            found[-1]["attributes"] = "; ".join(named)
     return found
 
 
@@ -121,7 +124,8 @@ def _attributes(record: Mapping[str, Any], *, of_queue: bool) -> str:
     if action == "DeleteQueue" and not of_queue:
         shown.append((record.get("QueueArn") or "").rpartition(":")[2])
     if action in {"DeleteQueue", "PurgeQueue"} and "Messages" in parameters:
-        shown.append(f"{parameters['Messages']:,} messages")
+        number = parameters["Messages"]
+        shown.append(f"{number:,} message{'s' * (number != 1)}")
     return ", ".join(shown)
 
 

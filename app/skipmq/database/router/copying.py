@@ -35,6 +35,7 @@ _TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("skipmq.noisy_tenant", ""),
     ("skipmq.paused_group", ""),
     ("skipmq.delayed_count", ""),
+    ("skipmq.delayed_message", ""),
     ("skipmq.known_failure", ""),
 )
 _STAGED: tuple[LiteralString, ...] = ("skipmq.staged_message", "skipmq.staged_batch")

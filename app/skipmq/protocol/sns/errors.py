@@ -33,8 +33,12 @@ class TagLimitExceeded(SqsError):
     """Could not complete request: tag quota of per resource exceeded"""
 
 
-class UnreadPolicy(SqsError, sqlstate="SQ015"):
-    """The policy of a queue is to be read."""
+class AuthorizationError(errors.AccessDenied, status=403):
+    """Access to the topic is denied."""
+
+
+class UnreadPolicy(SqsError, wire=errors.ServiceUnavailable, sqlstate="SQ015"):
+    """The policy of a queue is to be read; try again."""
 
 
 class TooManyEntries(SqsError, code="TooManyEntriesInBatchRequest"):
@@ -65,7 +69,6 @@ class Named(NamedTuple):
 
 
 _NAMED: dict[type[SqsError], Named] = {
-    errors.AccessDenied: Named("AuthorizationError", 403),
     errors.InternalFailure: Named("InternalError", 500),
     errors.ThrottlingException: Named("Throttled", 429),
     errors.InvalidParameterValueException: Named("InvalidParameter", 400),

@@ -191,6 +191,7 @@ class ControlledBroker(Broker):
     def _forget(self) -> None:
         """Have the node look at the database again."""
         self.node.queues.forget(None)
+        self.node.topics.forget(None)
         self.node.standard.forget_scans()
         self.node.in_flight.forget()
         self.node.waiters.wake_all()

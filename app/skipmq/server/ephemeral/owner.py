@@ -14,6 +14,7 @@ from skipmq.server.ephemeral.snapshots import Snapshots
 _ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")
 _RELOAD = Statement("select pg_reload_conf()")
 _OFFSET = Statement("select coalesce(current_setting('skipmq.clock_offset', true), '')")
+_DELETE_TOPICS = Statement("delete from skipmq.topic t where t.account = $1", TEXT)
 _DELETE = Statement(
     "select from skipmq.queue q, lateral skipmq.delete_queue(q.queue_id) where q.account = $1", TEXT
 )
@@ -108,5 +109,6 @@ class Ephemeral:
         await self._owner.rows(_COPY, (account, name, list(message_ids)))
 
     async def delete_queues(self, account: str) -> None:
-        """Delete all queues of an account."""
+        """Delete all queues and topics of an account."""
         await self._owner.rows(_DELETE, (account,))
+        await self._owner.rows(_DELETE_TOPICS, (account,))

@@ -11,7 +11,7 @@ from skipmq.database.partitions import Database
 from skipmq.database.statement import INTEGER, TEXT, Statement
 
 _SCHEMA = Statement("create schema if not exists skipmq_test")
-# Of every table with rows of a queue, and of message tasks, which name queues by their ARNs.
+# Of every table with rows of a queue, of message tasks, which name queues by ARNs, and of topics.
 _FUNCTION = Statement(
     """
 create or replace function skipmq_test.snapshot(p_account text, p_number integer, p_act text)
@@ -33,14 +33,19 @@ begin
       c.relname,
       case c.relname
         when 'move_task' then 'split_part(t.source_arn, '':'', 5) = $1'
+        when 'topic' then 't.account = $1'
+        when 'subscription' then
+          'exists (select from skipmq.topic o where o.topic_id = t.topic_id and o.account = $1)'
         else 't.queue_id = any ($2)'
       end
     from pg_class c
     where c.relnamespace = 'skipmq'::regnamespace
       and c.relkind in ('r', 'p') and not c.relispartition
-      and (c.relname = 'move_task' or exists (
+      and (c.relname in ('move_task', 'topic', 'subscription') or exists (
         select from pg_attribute a
         where a.attrelid = c.oid and a.attname = 'queue_id' and not a.attisdropped))
+    -- A topic goes with its subscriptions.
+    order by c.relname = 'subscription'
   loop
     if p_act = 'drop' then
       execute format('delete from skipmq_test.%I s where s.number = $1', v_table) using p_number;

@@ -168,44 +168,45 @@ def _redelivered(tables: Tables, found: set[str]) -> Iterator[Finding]:
 
 
 def _timeouts(tables: Tables) -> Iterator[Finding]:
-    redelivered = {row["name"]: row["redelivery_rate"] for row in tables["redelivery"]}
-    messages = {row["name"]: row["redelivered"] for row in tables["redelivery"]}
+    receives = {row["name"]: row for row in tables["redelivery"]}
     for row in tables["visibility"]:
-        name = row["name"]
-        rate_text = f"{percent(redelivered.get(name))} redelivered"
+        name, messages = row["name"], row["timed_out"]
+        weight: Weight = "bad"
         work, timeout = duration(row["processing_p99"]), duration(row["visibility_timeout"])
         suggested = duration(row["suggested_timeout"])
-        values = _values(
-            row, "processing_p99", "visibility_timeout", "suggested_timeout", "timed_out",
-            "timed_out_rate", "deleted",
-        )  # fmt: skip
         if row["advice"] == "raise" and row["processing_p99"] is None:
             text = (
-                f"{count(row['timed_out'])} messages timed out at each of their receives, and none"
+                f"{count(messages)} messages timed out at each of their receives, and none"
                 f" was deleted at its first: work exceeds the visibility timeout of {timeout}"
                 f" (raise it to {suggested}), or consumers die"
             )
-            yield Finding("bad", name, text, "redelivery", row["timed_out"], values=values)
         elif row["advice"] == "raise":
             exceeds = row["processing_p99"] > row["visibility_timeout"]
+            messages = receives[name]["redelivered"]
             text = (
-                f"{rate_text}, p99 processing {work} {'exceeds' if exceeds else 'is close to'}"
-                f" its visibility timeout of {timeout}: raise it to {suggested}"
+                f"{percent(receives[name]['redelivery_rate'])} redelivered, p99 processing {work}"
+                f" {'exceeds' if exceeds else 'is close to'} its visibility timeout of {timeout}:"
+                f" raise it to {suggested}"
             )
-            yield Finding("bad", name, text, "redelivery", messages.get(name, 0), values=values)
         elif row["advice"] == "investigate":
             text = (
                 f"{percent(row['timed_out_rate'])} timed out and were redelivered, although p99"
                 f" processing is {work} with a visibility timeout of {timeout}: look for consumers"
                 " that die or stall"
             )
-            yield Finding("bad", name, text, "redelivery", row["timed_out"], values=values)
         elif row["advice"] == "lower":
+            weight, messages = "watch", 0
             text = (
                 f"p99 processing is {work} with a visibility timeout of {timeout}: with {suggested}"
                 " the messages of a consumer that dies are redelivered sooner"
             )
-            yield Finding("watch", name, text, "redelivery", values=values)
+        else:
+            continue
+        values = _values(
+            row, "processing_p99", "visibility_timeout", "suggested_timeout", "timed_out",
+            "timed_out_rate", "deleted",
+        )  # fmt: skip
+        yield Finding(weight, name, text, "redelivery", messages, values=values)
 
 
 def _dead_letters(tables: Tables, period: Period) -> Iterator[Finding]:
@@ -261,29 +262,25 @@ def _backlogs(tables: Tables) -> Iterator[Finding]:
             row, "waiting", "oldest_age_seconds", "in_per_second", "out_per_second",
             "drains_in_seconds",
         )  # fmt: skip
+        weight: Weight = "watch"
         text = f"{count(waiting)} waiting, the oldest for {duration(age)}"
         growth = row["in_per_second"] - row["out_per_second"]
-        recent_growth = growth * row["recent_seconds"]
         if row["drains_in_seconds"] is not None:
             text += f"; empty in {duration(row['drains_in_seconds'])} at the present rates"
-            yield Finding("watch", row["name"], text, "backlog", waiting, values=values)
-        elif recent_growth >= max(_GROWTH, waiting * _GROWTH_SHARE):
+        elif growth * row["recent_seconds"] >= max(_GROWTH, waiting * _GROWTH_SHARE):
+            weight = "bad"
             text += f"; it grows by {rate(growth)}, with {rate(row['out_per_second'])} received"
-            yield Finding("bad", row["name"], text, "backlog", waiting, values=values)
         else:
-            state = "the backlog is steady" if row["in_per_second"] else "no activity"
-            text = f"{text}; {state}"
-            yield Finding("watch", row["name"], text, "backlog", waiting, values=values)
+            text += "; the backlog is steady" if row["in_per_second"] else "; no activity"
+        yield Finding(weight, row["name"], text, "backlog", waiting, values=values)
 
 
 def _groups(tables: Tables) -> Iterator[Finding]:
     for row in tables["groups"]:
         share = f"has {percent(row['in_flight_share'])} of the time in flight"
         among = f"of {count(row['groups'])}"
-        values = _values(row, "group_id", "in_flight_share", "even_share", "messages", "wait_p99")
         if row["noisy"] and not row["fifo"]:
             text = f"tenant “{row['group_id']}” {share} (one {among})"
-            yield Finding("watch", row["name"], text, "groups", row["messages"], values=values)
         elif (
             row["fifo"]
             and row["in_flight_share"] >= _HOT_SHARE
@@ -293,4 +290,7 @@ def _groups(tables: Tables) -> Iterator[Finding]:
                 f"hot group “{row['group_id']}” {share} (one {among}): its messages wait for one"
                 f" another (p99 {duration(row['wait_p99'])})"
             )
-            yield Finding("watch", row["name"], text, "groups", row["messages"], values=values)
+        else:
+            continue
+        values = _values(row, "group_id", "in_flight_share", "even_share", "messages", "wait_p99")
+        yield Finding("watch", row["name"], text, "groups", row["messages"], values=values)

@@ -26,6 +26,7 @@ def test_schedule_is_new_once_and_keeps_its_time_until_its_expression_changes(
     [
         ({"queue": "absent"}, "queue absent does not exist"),
         ({"jitter": 901}, "schedule_jitter_check"),
+        ({"ends_at": "infinity"}, "schedule_ends_at_check"),
         ({"queue": "strict.fifo"}, "needs a group"),
     ],
 )

@@ -182,7 +182,7 @@ class MoveMessages(QueueParameters, kw_only=True):
 
 class PauseMessageGroup(QueueParameters, kw_only=True):
     MessageGroupId: str
-    PausedUntil: Integer | None = None
+    PausedUntil: Long | None = None
 
 
 class PauseQueue(QueueParameters, kw_only=True):

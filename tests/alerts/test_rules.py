@@ -113,7 +113,11 @@ _NUMBER = r"\d+(?:\.\d+)?(?: \* \d+)*"
 REFERENCE = (ROOT / "app/docs/reference/http.md").read_text()
 TROUBLES = "".join(
     (ROOT / "sql/functions" / name).read_text()
-    for name in ("node/queue_troubles.sql", "internal/queue_notices.sql")
+    for name in (
+        "node/queue_troubles.sql",
+        "internal/queue_notices.sql",
+        "internal/held_back.sql",
+    )
 )
 
 

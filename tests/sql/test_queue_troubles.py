@@ -357,3 +357,61 @@ def test_troubles_of_all_accounts_are_found(owner: Connection, orders: Queue) ->
     ).fetchall()
 
     assert found == [("000000000000", "us-east-1", "orders")]
+
+
+def test_consumers_are_not_blamed_for_messages_of_a_paused_group(
+    owner: Connection, orders: Queue, fifo: FifoQueue
+) -> None:
+    for queue in (orders, fifo):
+        owner.execute("select skipmq.pause_group(%s, 'g', p_by => 'anna')", (queue.id,))
+    orders.send("a")
+    owner.execute("update skipmq.message set group_id = 'g'")
+    fifo.put("g:1", "h:1")
+    advance(owner, "700 seconds")
+    assert fifo.take() == ["h:1"]
+    received(owner, fifo)
+
+    held = {each["queue"]: each for each in troubles(owner)}
+
+    assert {each["trouble"] for each in held.values()} == {"group-paused"}
+    assert held["orders"]["reason"] == held["orders.fifo"]["reason"] == "g, which anna paused"
+    assert 700 <= held["orders"]["seconds"] < 760
+    gauges = "select queue, held, paused_groups from skipmq.queue_statistics() where queue <> ''"
+    assert owner.execute(gauges).fetchall() == [("orders", True, 1), ("orders.fifo", True, 1)]
+    for queue in (orders, fifo):
+        owner.execute("select skipmq.resume_group(%s, 'g')", (queue.id,))
+    assert kinds(owner) == {"orders": "not-received", "orders.fifo": "behind"}
+
+
+def test_group_that_is_paused_hides_no_other_that_waits(owner: Connection, orders: Queue) -> None:
+    owner.execute("select skipmq.pause_group(%s, 'g')", (orders.id,))
+    orders.send("a", "b")
+    owner.execute("update skipmq.message set group_id = 'g' where body = 'a'")
+    advance(owner, "700 seconds")
+
+    assert kinds(owner) == {"orders": "not-received"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ('{"MaximumInFlight": "1"}', "its limit of 1 in flight"),
+        ('{"MaximumInFlightPerGroup": "1"}', "a limit of its group g"),
+        ('{"MaximumReceiveRate": "0.001"}', "its limit of 0.001 deliveries a second"),
+        ('{"MaximumReceiveRatePerGroup": "0.001"}', "a limit of its group g"),
+    ],
+)
+def test_limit_that_is_reached_is_named(
+    owner: Connection, orders: Queue, limits: str, reason: str
+) -> None:
+    owner.execute("select skipmq.set_queue_attributes(%s, %s)", (orders.id, limits))
+    orders.send("a", "b")
+    owner.execute("update skipmq.message set group_id = 'g'")
+    advance(owner, "700 seconds")
+    assert kinds(owner) == {"orders": "not-received"}
+
+    assert len(orders.receive(2, timeout=3600)) == 1
+    received(owner, orders)
+
+    (found,) = troubles(owner)
+    assert (found["trouble"], found["reason"]) == ("limited", reason)

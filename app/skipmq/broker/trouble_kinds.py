@@ -192,6 +192,20 @@ KINDS = {
         "the-queue-grows",
         no_alert="an operator does it on purpose; skipmq_queue_paused has it",
     ),
+    "group-paused": Kind(
+        "warning",
+        "the oldest messages of {queue} are of group {reason} {age} ago",
+        "resume the group when the cause is removed",
+        "the-queue-grows",
+        no_alert="an operator does it on purpose; skipmq_queue_paused_groups has it",
+    ),
+    "limited": Kind(
+        "warning",
+        "the oldest messages of {queue} wait for {reason}",
+        "raise the limit, or find out what keeps messages in flight",
+        "the-queue-grows",
+        no_alert="a limit is set on purpose; skipmq_queue_held has it",
+    ),
     "task-failed": Kind(
         "warning",
         "a task of {queue} failed: {reason}",

@@ -24,7 +24,7 @@ def sqs(node: NodeProcess) -> Any:
 
 
 @pytest.fixture(scope="module")
-def queues(sqs: Any) -> Any:
+def queues(sqs: Any, node: NodeProcess) -> Any:
     """Give a node what there is to see: queues of each kind, with messages of each state."""
     dead = sqs.create_queue(QueueName="orders-dead")["QueueUrl"]
     arn = "arn:aws:sqs:us-east-1:000000000000:orders-dead"
@@ -52,6 +52,7 @@ def queues(sqs: Any) -> Any:
     for n in range(12):
         sqs.send_message(QueueUrl=mails, MessageBody=f"mail {n}", MessageGroupId=f"g{n % 3}")
     sqs.receive_message(QueueUrl=mails, VisibilityTimeout=600)
+    Visitor(node.url).post("queues/mails.fifo/groups/pause", {"id": "g9", "hours": "8"})
     sqs.create_queue(QueueName=LONG)
     for n in range(60):
         sqs.create_queue(QueueName=f"tenant-{n:03}")

@@ -213,6 +213,13 @@ KINDS = {
         "the-dead-letter-queue-fills",
         ("TaskFailed",),
     ),
+    "schedule-ended": Kind(
+        "warning",
+        "a schedule of {queue} has ended: {reason}",
+        "remove the cause, and resume the schedule or delete it",
+        "other-alarms-and-log-lines-of-the-nodes",
+        no_alert="the number of schedules has no bound, so that they have no metrics",
+    ),
     "worker-silent": Kind(
         "warning",
         "a worker of {reason} has not sent a heartbeat for {age}",

@@ -27,7 +27,7 @@ _TIMEOUT = 5.0
 # These have a reason of their own.
 _ALONE = {
     *("task-failed", "new-failure", "paused", "refused", "sent-dead"),
-    *("group-paused", "limited"),
+    *("group-paused", "limited", "schedule-ended"),
 }
 # From this number on troubles of a kind in one place are one.
 _FOLDED = 3

@@ -13,7 +13,8 @@ create table skipmq.schedule (
   body text not null check (body <> ''),
   attributes jsonb,
   group_id text,
-  ends_at timestamptz,
+  -- Nodes could not read other times.
+  ends_at timestamptz check (ends_at between 'epoch' and '9999-12-31 00:00+00'),
   -- The schedule ends after this number of failures in a row.
   max_failures integer not null default 10 check (max_failures between 1 and 1000),
   created_at timestamptz not null,

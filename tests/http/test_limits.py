@@ -97,7 +97,7 @@ def test_group_is_paused_listed_and_resumed(
 ) -> None:
     for group in ("a", "b"):
         sqs.send_message(QueueUrl=queue, MessageBody=group, MessageGroupId=group)
-    ask("PauseMessageGroup", QueueUrl=queue, MessageGroupId="a")
+    ask("PauseMessageGroup", QueueUrl=queue, MessageGroupId="a", PausedUntil=32_472_144_000)
 
     got = [each["Body"] for each in received(sqs, queue)]
     (paused,) = ask("ListPausedMessageGroups", QueueUrl=queue)["Groups"]

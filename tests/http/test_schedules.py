@@ -59,6 +59,9 @@ def test_preview_run_resume_and_delete(sqs: Any, queue: str, ask: Ask) -> None:
     [
         ({"Expression": "0 0 30 2 *"}, "never fires: its day-of-month is impossible"),
         ({"Expression": "at 2001-01-01T00:00"}, "has passed"),
+        ({"EndTimestamp": 0}, "has passed"),
+        ({"EndTimestamp": 1 << 62}, "Must be milliseconds since 1970"),
+        ({"Expression": "0," * 150 + "0 * * * *"}, "Must be at most 256 characters"),
         ({"Zone": "Mars/Olympus"}, "There is no time zone 'Mars/Olympus'"),
         ({"Name": "a b"}, "Must be 1 to 64 letters"),
         ({"MessageBody": ""}, "MessageBody"),

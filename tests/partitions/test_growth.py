@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from support.http import NodeProcess, client
 from support.partitions import Partitions, in_second, run
 from support.postgres import Databases, as_node
+from support.schedules import create
 from support.sql import Queue
 from support.sql import number as value
 from support.staging import FIRST, SECOND, send, stage, staged
@@ -156,6 +157,9 @@ def test_batches_that_spark_has_staged_move_with_their_queue(
         stage(router, "d", queue=name, part=SECOND)
         assert one.add(embedded_databases).exit_code == 0
 
+        create(router, queue=name, expression="every hour")
+        assert "has schedules" in run("rebalance", "--router", one.router).output
+        router.execute("select skipmq.change_schedule('tick', 'delete')")
         assert rebalance(one)["moved"] == 1
 
         assert place(one, name) == [1]

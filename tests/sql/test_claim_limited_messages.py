@@ -55,6 +55,26 @@ def test_limit_that_cannot_be_is_refused(orders: Queue, value: str) -> None:
         orders.set(MaximumInFlight=value)
 
 
+def test_limit_and_rate_of_a_group_hold_together(orders: Queue) -> None:
+    orders.send(*"abcdefgh", group="g")
+    orders.set(MaximumInFlightPerGroup=1, MaximumReceiveRatePerGroup=10)
+    orders.delete(*orders.receive())
+    assert len(orders.receive()) == 1
+
+    orders.set(MaximumInFlightPerGroup=5, MaximumReceiveRatePerGroup=1)
+    advance(orders.connection, "2 seconds")
+    assert len(orders.receive()) == 1
+
+
+@pytest.mark.parametrize("rate", ["MaximumReceiveRate", "MaximumReceiveRatePerGroup"])
+def test_next_poll_of_an_empty_queue_is_not_due(orders: Queue, rate: str) -> None:
+    orders.send("a", group="g")
+    orders.set(**{rate: 0.1, "ReceiveBurst": 10})
+    orders.delete(*orders.receive())
+
+    assert orders.poll()[0]["next_visible_in"] is None
+
+
 def test_expired_messages_and_those_received_too_often_are_cleared(orders: Queue) -> None:
     dead = Queue(orders.connection, "dead")
     orders.set(RedrivePolicy=redrive_policy("dead", 1))

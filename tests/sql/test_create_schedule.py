@@ -1,8 +1,11 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
+from support.postgres import Connection
 from support.schedules import create
-from support.sql import Queue, number
+from support.sql import Queue, number, until_blocked
 
 NEXT = "select next_at from skipmq.schedule"
 PLANNED = "update skipmq.schedule set planned = true, next_at = skipmq.clock() + interval '1 day'"
@@ -19,6 +22,24 @@ def test_schedule_is_new_once_and_keeps_its_time_until_its_expression_changes(
     assert number(orders.connection, NEXT) == planned
     assert create(orders.connection, expression="every hour") is False
     assert number(orders.connection, NEXT) < planned
+    orders.connection.execute(PLANNED)
+    assert create(orders.connection, expression="every hour", ends_at="2999-01-01") is False
+    assert number(orders.connection, NEXT) < planned
+
+
+def test_schedule_that_another_session_creates_meanwhile_keeps_its_message(
+    orders: Queue, node: Connection
+) -> None:
+    Queue(orders.connection, "others")
+    with ThreadPoolExecutor(1) as threads:
+        with orders.connection.transaction():
+            create(orders.connection)
+            second = threads.submit(create, node, queue="others", body="y")
+            until_blocked(orders.connection)
+        with pytest.raises(psycopg.Error, match="sends to another queue"):
+            second.result()
+
+    assert number(orders.connection, "select body from skipmq.schedule") == "x"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +47,7 @@ def test_schedule_is_new_once_and_keeps_its_time_until_its_expression_changes(
     [
         ({"queue": "absent"}, "queue absent does not exist"),
         ({"jitter": 901}, "schedule_jitter_check"),
+        ({"ends_at": "infinity"}, "schedule_ends_at_check"),
         ({"queue": "strict.fifo"}, "needs a group"),
     ],
 )

@@ -1,9 +1,10 @@
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, advance
+from support.sql import Queue, advance, number, redrive_policy
 
 ACT = "select outcome from skipmq.reschedule_messages(%s, array[null::bigint], %s::uuid[], %s)"
+BY_ID = "select outcome from skipmq.reschedule_messages(%s, array[%s], array[%s], %s)"
 DAY = 86_400
 
 
@@ -26,6 +27,24 @@ def test_delayed_message_moves_to_another_time(owner: Connection, seconds: int) 
     advance(owner, f"{seconds + 30} s")
     assert queue.counts() == (1, 0, 0)
     assert queue.bodies() == ["x"]
+
+
+@pytest.mark.parametrize("limit", ["", "9"])
+def test_dead_letter_is_counted_as_hidden(orders: Queue, limit: str) -> None:
+    dead = Queue(orders.connection, "dead", MaximumInFlight=limit)
+    orders.set(RedrivePolicy=redrive_policy("dead", 1))
+    orders.send("x")
+    orders.receive(timeout=0)
+    orders.poll()
+    assert dead.counts() == (1, 0, 0)
+    dead.hide(0, *dead.receive()) if limit else None
+    message = orders.connection.execute(
+        "select id, message_id from skipmq.message where queue_id = %s", (dead.id,)
+    ).fetchone()
+    assert message is not None
+
+    assert number(orders.connection, BY_ID, dead.id, *message, 7200) == "changed"
+    assert dead.counts() == (0, 1, 0)
 
 
 def test_reschedule_keeps_to_the_longest_delay_of_the_queue(owner: Connection) -> None:

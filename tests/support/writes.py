@@ -101,11 +101,12 @@ def _pause(shop: Shop) -> Act:
 
 
 def _pause_group(shop: Shop) -> Act:
+    shop.fill()
     return lambda: shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
 
 
 def _resume_group(shop: Shop) -> Act:
-    shop.extension("PauseMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
+    _pause_group(shop)()
     return lambda: shop.extension("ResumeMessageGroup", QueueUrl=shop.queue, MessageGroupId="g")
 
 

@@ -107,14 +107,18 @@ def test_queues_are_again_there_with_their_attributes_and_no_others(
         sqs.send_message(QueueUrl=other, MessageBody="x")
 
 
-def test_topics_are_again_there_with_their_subscriptions_and_go_at_a_reset(
+def test_topics_and_schedules_are_again_there_and_go_at_a_reset(
     account: Account, sqs: Any, queue: str
 ) -> None:
     sns = client(account.url, "query", service="sns", key=account.number)
     topic = sns.create_topic(Name="news")["TopicArn"]
     arn = f"arn:aws:sqs:us-east-1:{account.number}:orders"
     kept = sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)["SubscriptionArn"]
+    schedule, owned = "'far', 'orders', 'at 2999-01-01', 'x'", f"p_account => '{account.number}'"
+    ask(account.database_url, f"select skipmq.create_schedule({schedule}, {owned})")
+    schedules = f"select count(*) from skipmq.schedule s where s.account = '{account.number}'"
     state = account.snapshot()
+    ask(account.database_url, f"select skipmq.change_schedule('far', 'delete', {owned})")
     sns.delete_topic(TopicArn=topic)
     sns.create_topic(Name="olds")
 
@@ -123,10 +127,12 @@ def test_topics_are_again_there_with_their_subscriptions_and_go_at_a_reset(
     assert [each["TopicArn"] for each in sns.list_topics()["Topics"]] == [topic]
     (found,) = sns.list_subscriptions()["Subscriptions"]
     assert found["SubscriptionArn"] == kept
+    assert ask(account.database_url, schedules) == 1
     sns.publish(TopicArn=topic, Message="x")
     assert len(received(sqs, queue)) == 1
     account.reset()
     assert sns.list_topics()["Topics"] == []
+    assert ask(account.database_url, schedules) == 0
 
 
 def test_purged_messages_come_back(account: Account, sqs: Any, queue: str) -> None:

@@ -255,7 +255,8 @@ def _step(due: _Due) -> tuple[int | None, int | None, str | None]:
         caught_up = CAUGHT_UP if due.catch_up == "all" else 1
         missed = list(islice(times.before(now), caught_up))
         tick = max(first, missed[-1]) if missed else first
-    after = next(times.after(tick or now), None)
+    # Otherwise from its creation on, or its resumption: no node may have run since.
+    after = next(times.after(tick or first), None)
     if after is None and tick is None:
         return None, None, "The time has passed."
     if after is not None and due.ends_at is not None and after > _moment(due.ends_at):

@@ -147,6 +147,7 @@ class ListNodes(Parameters): ...
 
 
 class ListPausedMessageGroups(QueueParameters, kw_only=True):
+    MessageGroupId: str | None = None
     MaxResults: Integer | None = None
     NextToken: str | None = None
 
@@ -182,7 +183,7 @@ class MoveMessages(QueueParameters, kw_only=True):
 
 class PauseMessageGroup(QueueParameters, kw_only=True):
     MessageGroupId: str
-    PausedUntil: Integer | None = None
+    PausedUntil: Long | None = None
 
 
 class PauseQueue(QueueParameters, kw_only=True):

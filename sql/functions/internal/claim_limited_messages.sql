@@ -60,7 +60,7 @@ begin
   end if;
   v_burst := coalesce(v_queue.receive_burst, greatest(ceil(v_queue.maximum_receive_rate_per_group), 1));
   v_default := least(v_queue.maximum_in_flight_per_group, case when v_queue.maximum_receive_rate_per_group > 0 then v_burst end);
-  select array_agg(a.key), array_agg(a.most), array_agg(a.key) filter (where a.most <= 0) into v_keys, v_most, v_full
+  select array_agg(a.key), array_agg(least(a.most, v_default)), array_agg(a.key) filter (where a.most <= 0) into v_keys, v_most, v_full
   from skipmq.group_allowances(v_queue, v_now, v_burst, v_keys, v_most) a;
   v_lanes := array(
     select n + p
@@ -74,7 +74,7 @@ begin
     into v_tids, v_groups
     from skipmq.choose_messages(
       p_queue_id, v_lanes, v_now, v_horizon, p_max_receives, v_left, v_keys, v_most, v_full, v_default, v_after) h
-    cross join lateral (select m.ctid as tid from skipmq.message m where m.ctid = h.tid for no key update skip locked) l;
+    cross join lateral (select m.ctid as tid from skipmq.message m where m.ctid = h.tid and m.visible_at <= v_now for no key update skip locked) l;
     v_got := coalesce(cardinality(v_tids), 0);
     if v_got = 0 then
       if v_full is not null and v_taken = '{}' and (v_after is null or v_after > '') and exists (
@@ -139,9 +139,10 @@ begin
         and m.visible_at > v_now and m.visible_at <= v_now + coalesce(p_within, interval '20 years')
       order by m.visible_at limit 1
     ) n), (
-    select min(r.used_until) - make_interval(secs => ((v_burst - 1) / v_queue.maximum_receive_rate_per_group)::float8)
+    select min(u.at)
     from skipmq.receive_rate r
-    where r.queue_id = p_queue_id and r.key <> '' and r.used_until > v_now), (
+    cross join lateral (select r.used_until - make_interval(secs => ((v_burst - 1) / v_queue.maximum_receive_rate_per_group)::float8)) u (at)
+    where r.queue_id = p_queue_id and r.key <> '' and r.used_until > v_now and u.at > v_now), (
     select min(g.until) from skipmq.paused_group g where g.queue_id = p_queue_id and g.until > v_now)) - v_now end;
   return next;
 end $$;

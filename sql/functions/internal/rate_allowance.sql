@@ -1,4 +1,5 @@
--- Does: returns how many messages a queue's rate allows now, at most p_most, and when it allows the next one.
+-- Does: returns how many messages a queue's rate allows now, at most p_most, and when it allows the next one
+--   (null: now).
 -- Called by: claim_limited_messages, claim_fifo_messages.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -16,4 +17,7 @@ begin
   from skipmq.receive_rate r
   where r.queue_id = p_queue.queue_id and r.key = '' and v_rate is not null and r.used_until > p_now;
   allowed := coalesce(allowed, least(v_burst, p_most));
+  if allowed > 0 or next_at <= p_now then
+    next_at := null;
+  end if;
 end $$;

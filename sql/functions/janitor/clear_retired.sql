@@ -6,7 +6,7 @@
 -- Locks, in order: row of the job (does nothing when it is locked), message rows, skipping locked ones; group rows.
 -- Raises: nothing.
 -- Relies on index: generation_to_clear, message_visible, message_group_order, message_group_pkey, delayed_count_due,
---   delayed_message_pkey.
+--   delayed_message_pkey, paused_group_pkey.
 -- Routed: to each partition; the results are added.
 create function skipmq.clear_retired(p_limit integer default 5000) returns integer
 language plpgsql volatile security definer
@@ -67,6 +67,7 @@ begin
         and not exists (select from skipmq.message m where m.queue_id = v_retired.queue_id and m.group_no is not null)
       then
         delete from skipmq.queue_count c where c.queue_id = v_retired.queue_id;
+        delete from skipmq.paused_group g where g.queue_id = v_retired.queue_id;
         delete from skipmq.delayed_message d where d.queue_id = v_retired.queue_id;
         delete from skipmq.delayed_count d where d.queue_id = v_retired.queue_id;
         update skipmq.generation i set cleared_at = v_now where i.queue_id = v_retired.queue_id;

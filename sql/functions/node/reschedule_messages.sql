@@ -40,9 +40,10 @@ begin
       visible_at = v_until,
       -- As after a send with this delay: later than now for those that are counted by the time of their delivery.
       enqueued_at = case when f.fresh and p_seconds > 900 then v_until else least(f.enqueued_at, v_now) end,
-      -- A shard, or lane, of messages never received.
+      -- A shard, or lane, of messages never received; of received ones, which a dead-letter queue has among the others.
       shard = case
-        when not f.fresh or p_seconds <= 900 then m.shard when m.shard >= 20 then m.shard - 10 when m.shard < 10 then 0 else m.shard end
+        when not f.fresh then case when m.shard >= 20 then m.shard when m.shard >= 10 then m.shard + 10 else 2 end
+        when p_seconds <= 900 then m.shard when m.shard >= 20 then m.shard - 10 when m.shard < 10 then 0 else m.shard end
     from found f
     where m.ctid = f.tid and p_seconds <= case when f.fresh then greatest(v_longest, 43200) else 43200 end
     returning m.id, m.message_id, f.enqueued_at as before, f.fresh

@@ -17,6 +17,9 @@ from skipmq.protocol.call import Call
 _PAGE, _PREVIEWED, _TICKS = 100, 10, 20
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _CATCH_UP = ("latest", "all")
+_LONGEST_EXPRESSION = 256
+# The beginning of the last day of the year 9999, in milliseconds since 1970.
+_LATEST = 253_402_214_400_000
 
 
 async def create_schedule(
@@ -30,11 +33,12 @@ async def create_schedule(
     except schedules.ScheduleError as error:
         raise errors.InvalidParameterValueException(str(error)) from None
     now = datetime.fromtimestamp(await node.database.clock(call.deadline), UTC)
-    upcoming = [each.timestamp() for each in islice(times.after(now), _PREVIEWED)]
+    end = given.EndTimestamp
+    upcoming = [round(each.timestamp() * 1000) for each in islice(times.after(now), _PREVIEWED)]
+    upcoming = [each for each in upcoming if end is None or each <= end]
     if not upcoming:
         raise errors.InvalidParameterValueException(f"{given.Expression!r} has passed.")
     attributes = given.MessageAttributes
-    end = given.EndTimestamp
     is_new = await schedules.create(
         node.database,
         (
@@ -46,13 +50,18 @@ async def create_schedule(
         ),
         call.deadline,
     )
-    return {"IsNew": is_new, "NextTimestamps": [round(each * 1000) for each in upcoming]}
+    return {"IsNew": is_new, "NextTimestamps": upcoming}
 
 
 def _check(given: extensions.CreateSchedule, queue: Queue) -> None:
     if not _NAME.fullmatch(given.Name):
         reason = "Must be 1 to 64 letters, digits, dots, hyphens and underscores."
         raise checks.invalid(given.Name, "Name", reason)
+    if len(given.Expression) > _LONGEST_EXPRESSION:
+        reason = f"Must be at most {_LONGEST_EXPRESSION} characters."
+        raise checks.invalid(given.Expression, "Expression", reason)
+    reason = "Must be milliseconds since 1970."
+    checks.between(given.EndTimestamp, 0, _LATEST, "EndTimestamp", reason)
     if not given.MessageBody:
         raise checks.missing("MessageBody")
     checks.characters(given.MessageBody)

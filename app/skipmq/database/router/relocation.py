@@ -69,6 +69,11 @@ from skipmq.relocation order by queue_id
 """
 # Topics stay with the queues that are subscribed to them.
 _SUBSCRIBED = "select count(*) from skipmq.subscription s where s.endpoint = any (%(arns)s)"
+# A schedule stays in its partition.
+_SCHEDULED = """
+select count(*) from skipmq.schedule s
+where format('arn:aws:sqs:%%s:%%s:%%s', s.region, s.account, s.queue) = any (%(arns)s)
+"""
 # Every transaction has such a lock from its beginning on. Readers change nothing.
 _OPEN = """
 select l.pid, l.virtualtransaction from pg_locks l join pg_stat_activity a on a.pid = l.pid
@@ -288,6 +293,8 @@ def _begin(
         raise BusyError(f"a task moves messages of {names}: wait for its end, or cancel it")
     if connection.execute(_SUBSCRIBED, {"arns": arns}).fetchone() != (0,):
         raise BusyError("a queue that is subscribed to a topic cannot be moved: unsubscribe it")
+    if connection.execute(_SCHEDULED, {"arns": arns}).fetchone() != (0,):
+        raise BusyError("a queue that has schedules cannot be moved: delete them")
     for old, new in zip(ids, new_ids, strict=True):
         connection.execute(_BEGIN, {"old": old, "new": new})
 

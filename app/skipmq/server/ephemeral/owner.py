@@ -15,6 +15,11 @@ _ADMIT = Statement("grant set on parameter skipmq.clock_offset to public")
 _RELOAD = Statement("select pg_reload_conf()")
 _OFFSET = Statement("select coalesce(current_setting('skipmq.clock_offset', true), '')")
 _DELETE_TOPICS = Statement("delete from skipmq.topic t where t.account = $1", TEXT)
+_DELETE_SCHEDULES = Statement(
+    "select from skipmq.schedule s, skipmq.change_schedule(s.name, 'delete', s.account, s.region)"
+    " where s.account = $1",
+    TEXT,
+)
 _DELETE = Statement(
     "select from skipmq.queue q, lateral skipmq.delete_queue(q.queue_id) where q.account = $1", TEXT
 )
@@ -109,6 +114,7 @@ class Ephemeral:
         await self._owner.rows(_COPY, (account, name, list(message_ids)))
 
     async def delete_queues(self, account: str) -> None:
-        """Delete all queues and topics of an account."""
+        """Delete all queues, topics and schedules of an account."""
         await self._owner.rows(_DELETE, (account,))
         await self._owner.rows(_DELETE_TOPICS, (account,))
+        await self._owner.rows(_DELETE_SCHEDULES, (account,))

@@ -11,7 +11,8 @@ from skipmq.database.partitions import Database
 from skipmq.database.statement import INTEGER, TEXT, Statement
 
 _SCHEMA = Statement("create schema if not exists skipmq_test")
-# Of every table with rows of a queue, of message tasks, which name queues by ARNs, and of topics.
+# Of every table with rows of a queue, of message tasks, which name queues by ARNs, of topics and
+# of schedules.
 _FUNCTION = Statement(
     """
 create or replace function skipmq_test.snapshot(p_account text, p_number integer, p_act text)
@@ -34,6 +35,8 @@ begin
       case c.relname
         when 'move_task' then 'split_part(t.source_arn, '':'', 5) = $1'
         when 'topic' then 't.account = $1'
+        when 'schedule' then 't.account = $1'
+        when 'schedule_tick' then 't.account = $1'
         when 'subscription' then
           'exists (select from skipmq.topic o where o.topic_id = t.topic_id and o.account = $1)'
         else 't.queue_id = any ($2)'
@@ -41,7 +44,8 @@ begin
     from pg_class c
     where c.relnamespace = 'skipmq'::regnamespace
       and c.relkind in ('r', 'p') and not c.relispartition
-      and (c.relname in ('move_task', 'topic', 'subscription') or exists (
+      and (c.relname in ('move_task', 'topic', 'subscription', 'schedule', 'schedule_tick')
+      or exists (
         select from pg_attribute a
         where a.attrelid = c.oid and a.attname = 'queue_id' and not a.attisdropped))
     -- A topic goes with its subscriptions.

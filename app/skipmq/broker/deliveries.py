@@ -20,7 +20,7 @@ from skipmq.database.statement import (
     columns,
 )
 
-# Tells nodes that there is something to deliver.
+# The SQL functions that store something to deliver notify it.
 CHANNEL = "skipmq_deliveries"
 # Seconds of a claim: those of an attempt, and of what may hold up its end.
 CLAIM_SECONDS = 60.0
@@ -164,4 +164,5 @@ async def settle(database: Pool, delivery: Delivery, *, delivered: bool, again: 
     """
     delay = delivery.delay if again else None
     rows = await database.rows(_SETTLE, (delivery.delivery_id, delivery.attempt, delivered, delay))
-    return rows[0][0]
+    outcome: str | None = rows[0][0]
+    return outcome

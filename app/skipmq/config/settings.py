@@ -113,7 +113,7 @@ class Settings:
     )
     delivery_networks: str = _setting(
         "",
-        "networks that topics may deliver to over HTTP beside public addresses, separated by"
+        "networks that topics may deliver to over HTTP as well as public addresses, separated by"
         " commas; a node on loopback delivers to all",
     )
     trusted_proxies: str = _setting(

@@ -1,6 +1,6 @@
 -- Does: claims messages for addresses: at most p_each of a subscription, but for those in p_busy, and p_limit in all, for
 --   p_seconds, after which another node may; returns them with what their delivery depends on.
--- Called by: the deliveries of a node.
+-- Called by: the janitor.
 -- Locks, in order: delivery rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: subscription_http, http_delivery_due, topic_pkey.

@@ -1,7 +1,7 @@
 -- Does: ends the attempt p_attempt to deliver a message to an address: it was delivered, or is due again after p_delay seconds, or,
 --   where that is null, goes to the dead-letter queue of its subscription or is dropped; returns which of these, or null when
 --   another node has claimed it since.
--- Called by: the deliveries of a node.
+-- Called by: the janitor.
 -- Locks, in order: delivery row, those of send_to_queues.
 -- Raises: nothing.
 -- Relies on index: http_delivery_pkey, subscription_pkey, queue_pkey.

@@ -1,8 +1,7 @@
 -- Does: publishes messages to a topic: stores each in all queues, and for all addresses, that are subscribed and whose filter
---   policy matches, or none
---   when it raises. What a queue cannot take goes to the dead-letter queue of its subscription, or is dropped. Returns for
---   each message its id and sequence number, those of the first where a FIFO topic knows the deduplication id; the queues that
---   got it, and how many got none.
+--   policy matches, or none when it raises. What a queue cannot take goes to the dead-letter queue of its subscription, or is
+--   dropped. Returns for each message its id and sequence number, those of the first where a FIFO topic knows the
+--   deduplication id; the queues that got it, and how many got none.
 -- Called by: the Publish and PublishBatch actions; publish.
 -- Locks, in order: those of hold_groups for the topic, deduplication rows by key, those of send_to_queues and of
 --   send_fifo_messages, by queue; subscription rows of addresses (key share).

@@ -38,7 +38,7 @@ async def post(
 ) -> int:
     """Post a body; return the status of the response.
 
-    `allowed` has networks that are allowed beside public addresses; None allows all. A URL's user
+    `allowed` has networks that are allowed as public addresses are; None allows all. A URL's user
     and password are sent after a 401. Raises RefusedAddressError, TimeoutError, OSError, and
     ValueError for a URL or a response that is none.
     """

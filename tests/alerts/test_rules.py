@@ -106,14 +106,19 @@ ALONE = {
     "EtcdWithoutMajority": "nodes do not use etcd",
     "EtcdMemberDown": "nodes do not use etcd",
 }
-# Troubles whose first alert has words of its own: it sees several queues or workers.
-OTHER_WORDS = {"task-failed", "worker-silent"}
+# Troubles whose first alert has words of its own: it sees several queues or workers, or knows no
+# singular.
+OTHER_WORDS = {"task-failed", "worker-silent", "repeated"}
 # Bounds that compare two metrics stand in the condition as a factor.
 _NUMBER = r"\d+(?:\.\d+)?(?: \* \d+)*"
 REFERENCE = (ROOT / "app/docs/reference/http.md").read_text()
 TROUBLES = "".join(
     (ROOT / "sql/functions" / name).read_text()
-    for name in ("node/queue_troubles.sql", "internal/queue_notices.sql")
+    for name in (
+        "node/queue_troubles.sql",
+        "internal/queue_notices.sql",
+        "internal/held_back.sql",
+    )
 )
 
 

@@ -138,12 +138,13 @@ def test_phone_has_the_section_of_the_worst_finding_open_and_others_when_asked_f
     browser.look("phone", "light")
     browser.open("about:blank")
     browser.open(url)
-    eventually(lambda: browser.run(opened) == ["dead-letters"])
-    assert browser.run("return document.documentElement.scrollHeight") < 5_000
+    eventually(lambda: browser.run(opened) == ["redelivery"])
+    eventually(lambda: is_drawn(browser))
+    assert browser.run("return document.documentElement.scrollHeight") < 6_000
 
     browser.click("nav a[href='#traffic']")
 
-    eventually(lambda: browser.run(opened) == ["traffic", "dead-letters"] and is_drawn(browser))
+    eventually(lambda: browser.run(opened) == ["traffic", "redelivery"] and is_drawn(browser))
 
 
 def test_page_draws_the_busiest_queues_at_first(shown: Browser) -> None:

@@ -24,7 +24,7 @@ def sqs(node: NodeProcess) -> Any:
 
 
 @pytest.fixture(scope="module")
-def queues(sqs: Any) -> Any:
+def queues(sqs: Any, node: NodeProcess) -> Any:
     """Give a node what there is to see: queues of each kind, with messages of each state."""
     dead = sqs.create_queue(QueueName="orders-dead")["QueueUrl"]
     arn = "arn:aws:sqs:us-east-1:000000000000:orders-dead"
@@ -52,6 +52,10 @@ def queues(sqs: Any) -> Any:
     for n in range(12):
         sqs.send_message(QueueUrl=mails, MessageBody=f"mail {n}", MessageGroupId=f"g{n % 3}")
     sqs.receive_message(QueueUrl=mails, VisibilityTimeout=600)
+    Visitor(node.url).post("queues/mails.fifo/groups/pause", {"id": "g9", "hours": "8"})
+    sns = client(node.url, "query", service="sns")
+    topic = sns.create_topic(Name="orders-paid")["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn.removesuffix("-dead"))
     sqs.create_queue(QueueName=LONG)
     for n in range(60):
         sqs.create_queue(QueueName=f"tenant-{n:03}")
@@ -100,6 +104,8 @@ PAGES = {
     "consumers": ("queues/orders/consumers", "in the last ten minutes"),
     "groups": ("queues/mails.fifo/groups", "Make visible now"),
     "tasks": ("tasks", "Tasks"),
+    "topics": ("topics", "orders-paid"),
+    "topic": ("topics/orders-paid", "Publish message"),
     "keys": ("keys", "Signatures are off"),
     "charts": ("queues/orders/charts", "Messages per minute"),
     "tail": ("queues/orders/tail", "tail"),

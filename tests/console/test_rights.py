@@ -132,14 +132,16 @@ def test_menu_has_the_pages_that_a_key_may_open(
     narrow = signed_in(signing, keys.create(ACCOUNT, "--role", "reader", "--queue", "readable"))
     producer = signed_in(signing, keys.create(ACCOUNT, "--role", "producer"))
 
-    assert links(viewer.get("tasks"), "Pages") == ["Overview", "Queues", "Dead letters", "Tasks"]
+    assert links(viewer.get("tasks"), "Pages") == [
+        "Overview", "Queues", "Dead letters", "Tasks", "Topics", "Schedules"
+    ]  # fmt: skip
     assert links(narrow.get("queues"), "Pages") == ["Queues"]
     # What it opens first is no refusal, which would be recorded.
     assert narrow.get("/console/").headers["Location"] == narrow.address_of("queues")
     assert narrow.get("queues").status == 200
     tabs = "Pages of this queue"
     assert links(viewer.get("queues/readable/overview"), tabs) == [
-        "Overview", "Messages", "Consumers", "Charts", "Settings"
+        "Overview", "Messages", "Consumers", "Groups", "Charts", "Settings"
     ]  # fmt: skip
     assert links(producer.get("queues/readable/overview"), tabs) == [
         "Overview", "Charts", "Send", "Settings"

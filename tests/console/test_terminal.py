@@ -28,6 +28,7 @@ _PAGES = {
     "queues/twin/charts": "twin",
     "queues/twin/settings": "VisibilityTimeout",
     "queues/twin/redrive": "no tasks",
+    "queues/twin/groups": "group-of-twin",
     "queues/twin.fifo/groups?group=it%27s": "it's",
 }
 
@@ -42,7 +43,9 @@ def visitor(node: NodeProcess) -> Visitor:
     fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
     url = sqs.create_queue(QueueName="twin.fifo", Attributes=fifo)["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="a mail", MessageGroupId="it's")
-    return Visitor(node.url)
+    visitor = Visitor(node.url)
+    visitor.post("queues/twin/groups/pause", {"id": "group-of-twin"})
+    return visitor
 
 
 @pytest.mark.parametrize("page", _PAGES)

@@ -1,6 +1,7 @@
 from typing import Any
 
 from support.postgres import Connection
+from support.schedules import advance_to, create
 from support.sql import Queue, redrive_policy
 
 
@@ -34,3 +35,16 @@ def test_paused_queue_is_named_with_who(owner: Connection, orders: Queue) -> Non
     owner.execute("select skipmq.set_queue_attributes(%s, %s)", (orders.id, attributes))
 
     assert notices(owner) == [("paused", "orders", None, "anna")]
+
+
+def test_schedule_that_a_failure_has_ended_is_named_until_it_is_resumed(
+    owner: Connection, orders: Queue
+) -> None:
+    del orders
+    create(owner)
+    create(owner, "goes-on")
+    advance_to(owner, None, None, "no such zone")
+
+    assert notices(owner) == [("schedule-ended", "orders", None, "tick: no such zone")]
+    owner.execute("select skipmq.change_schedule('tick', 'resume')")
+    assert notices(owner) == []

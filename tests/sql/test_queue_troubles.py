@@ -2,41 +2,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from skipmq.database.connection import parameters
 from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import Queue, number, redrive_policy
-from support.sql import advance as move_clock
-
-
-def troubles(owner: Connection, limit: int = 100) -> list[dict[str, Any]]:
-    """Return what needs attention, once the sums are up to date."""
-    owner.execute("select skipmq.fold_counts()")
-    cursor = owner.cursor(row_factory=dict_row)
-    return cursor.execute(
-        "select * from skipmq.queue_troubles('000000000000', 'us-east-1', %s)", (limit,)
-    ).fetchall()
-
-
-def kinds(owner: Connection) -> dict[str, str]:
-    return {each["queue"]: each["trouble"] for each in troubles(owner)}
-
-
-def advance(owner: Connection, by: str) -> None:
-    """Move the clock, after what happened was added up under its minute."""
-    owner.execute("select skipmq.fold_counts()")
-    move_clock(owner, by)
-
-
-def received(owner: Connection, queue: Queue, number: int = 1, event: str = "received") -> None:
-    """Count receives, as nodes do."""
-    owner.execute(
-        "insert into skipmq.queue_delta (at, queue_id, change, event, number)"
-        " values (skipmq.write_time(), %s, 0, %s, %s)",
-        (queue.id, event, number),
-    )
+from support.troubles import advance, kinds, received, troubles
 
 
 def test_queue_that_works_or_is_empty_is_no_trouble(owner: Connection, orders: Queue) -> None:
@@ -357,3 +328,61 @@ def test_troubles_of_all_accounts_are_found(owner: Connection, orders: Queue) ->
     ).fetchall()
 
     assert found == [("000000000000", "us-east-1", "orders")]
+
+
+def test_consumers_are_not_blamed_for_messages_of_a_paused_group(
+    owner: Connection, orders: Queue, fifo: FifoQueue
+) -> None:
+    for queue in (orders, fifo):
+        owner.execute("select skipmq.pause_group(%s, 'g', p_by => 'anna')", (queue.id,))
+    orders.send("a")
+    owner.execute("update skipmq.message set group_id = 'g'")
+    fifo.put("g:1", "h:1")
+    advance(owner, "700 seconds")
+    assert fifo.take() == ["h:1"]
+    received(owner, fifo)
+
+    held = {each["queue"]: each for each in troubles(owner)}
+
+    assert {each["trouble"] for each in held.values()} == {"group-paused"}
+    assert held["orders"]["reason"] == held["orders.fifo"]["reason"] == "g, which anna paused"
+    assert 700 <= held["orders"]["seconds"] < 760
+    gauges = "select queue, held, paused_groups from skipmq.queue_statistics() where queue <> ''"
+    assert owner.execute(gauges).fetchall() == [("orders", True, 1), ("orders.fifo", True, 1)]
+    for queue in (orders, fifo):
+        owner.execute("select skipmq.resume_group(%s, 'g')", (queue.id,))
+    assert kinds(owner) == {"orders": "not-received", "orders.fifo": "behind"}
+
+
+def test_group_that_is_paused_hides_no_other_that_waits(owner: Connection, orders: Queue) -> None:
+    owner.execute("select skipmq.pause_group(%s, 'g')", (orders.id,))
+    orders.send("a", "b")
+    owner.execute("update skipmq.message set group_id = 'g' where body = 'a'")
+    advance(owner, "700 seconds")
+
+    assert kinds(owner) == {"orders": "not-received"}
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        ('{"MaximumInFlight": "1"}', "its limit of 1 in flight"),
+        ('{"MaximumInFlightPerGroup": "1"}', "a limit of its group g"),
+        ('{"MaximumReceiveRate": "0.001"}', "its limit of 0.001 deliveries a second"),
+        ('{"MaximumReceiveRatePerGroup": "0.001"}', "a limit of its group g"),
+    ],
+)
+def test_limit_that_is_reached_is_named(
+    owner: Connection, orders: Queue, limits: str, reason: str
+) -> None:
+    owner.execute("select skipmq.set_queue_attributes(%s, %s)", (orders.id, limits))
+    orders.send("a", "b")
+    owner.execute("update skipmq.message set group_id = 'g'")
+    advance(owner, "700 seconds")
+    assert kinds(owner) == {"orders": "not-received"}
+
+    assert len(orders.receive(2, timeout=3600)) == 1
+    received(owner, orders)
+
+    (found,) = troubles(owner)
+    assert (found["trouble"], found["reason"]) == ("limited", reason)

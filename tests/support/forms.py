@@ -16,6 +16,7 @@ CHANGES = {
     "queues/{name}/delete": {"typed": "{name}"},
     "queues/{name}/transfer": {"how": "move", "destination": "x", "reference": "1"},
     "queues/{name}/groups": {"release": "x"},
+    "queues/{name}/groups/pause": {"id": "forged"},
     "database/sessions": {"process": "1", "kind": "cancel"},
     "queues/{name}/search": {"how": "delete"},
     "scope": {"account": "210987654321", "region": "eu-west-1"},

@@ -74,8 +74,9 @@ _PAUSE = Statement(
 )  # fmt: skip
 _RESUME = Statement("select skipmq.resume_group($1, $2)", BIGINT, TEXT, repeatable=False)
 _PAUSED = Search(
-    f"select {columns(PausedGroup)} from skipmq.paused_groups($1, $2, $3)", BIGINT, INTEGER, TEXT
-)
+    f"select {columns(PausedGroup)} from skipmq.paused_groups($1, $2, $3, $4)",
+    BIGINT, INTEGER, TEXT, TEXT,
+)  # fmt: skip
 _RELEASE = Statement(
     "select outcome, messages from skipmq.release_messages($1, $2, $3, $4) order by place",
     BIGINT, BIGINTS, UUIDS, TEXTS,
@@ -122,12 +123,12 @@ async def resume(database: Database, queue: Queue, group: str, deadline: float) 
     return bool(resumed)
 
 
-async def paused(
-    database: Database, queue: Queue, limit: int, after: str, deadline: float
+async def paused(  # noqa: PLR0913, PLR0917 - the parameters of paused_groups.
+    database: Database, queue: Queue, limit: int, after: str, group: str | None, deadline: float
 ) -> list[PausedGroup]:
-    """Return up to `limit` paused groups, by name after `after`."""
+    """Return up to `limit` paused groups, by name after `after`, or a group alone if it is."""
     rows = await database.rows(
-        _PAUSED, (queue.id, limit, after), deadline=deadline, tenant=queue.id
+        _PAUSED, (queue.id, limit, after, group), deadline=deadline, tenant=queue.id
     )
     return [PausedGroup(*row) for row in rows]
 

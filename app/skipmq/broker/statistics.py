@@ -79,6 +79,9 @@ class QueueStatistics(msgspec.Struct, rename="pascal", omit_defaults=True):
     paused_for: int | float | None = msgspec.field(default=None, name="PausedSeconds")
     # Of the oldest messages, those that were received many times.
     repeated: int | None = None
+    # Whether the oldest messages wait for a paused group or a limit.
+    held: bool | None = None
+    paused_groups: int | None = None
     account: str | None = None
     region: str | None = None
     id: int | None = None

@@ -192,12 +192,33 @@ KINDS = {
         "the-queue-grows",
         no_alert="an operator does it on purpose; skipmq_queue_paused has it",
     ),
+    "group-paused": Kind(
+        "warning",
+        "the oldest messages of {queue} are of group {reason} {age} ago",
+        "resume the group when the cause is removed",
+        "the-queue-grows",
+        no_alert="an operator does it on purpose; skipmq_queue_paused_groups has it",
+    ),
+    "limited": Kind(
+        "warning",
+        "the oldest messages of {queue} wait for {reason}",
+        "raise the limit, or find out what keeps messages in flight",
+        "the-queue-grows",
+        no_alert="a limit is set on purpose; skipmq_queue_held has it",
+    ),
     "task-failed": Kind(
         "warning",
         "a task of {queue} failed: {reason}",
         "remove the cause, and start it again",
         "the-dead-letter-queue-fills",
         ("TaskFailed",),
+    ),
+    "schedule-ended": Kind(
+        "warning",
+        "a schedule of {queue} has ended: {reason}",
+        "remove the cause, and resume the schedule or delete it",
+        "other-alarms-and-log-lines-of-the-nodes",
+        no_alert="the number of schedules has no bound, so that they have no metrics",
     ),
     "worker-silent": Kind(
         "warning",

@@ -63,6 +63,7 @@ _MENU = (
     MenuPage("database", "Database", "b", "DescribeDatabase"),
     MenuPage("nodes", "Nodes", "n", "DescribeDatabase"),
     MenuPage("all_tasks", "Tasks", "t", "ListMessageMoveTasks"),
+    MenuPage("topics", "Topics", "p", "ListTopics"),
     MenuPage("schedules", "Schedules", "s", "ListQueues"),
     MenuPage("access_keys", "Keys", "k", "ListAccessKeys"),
     MenuPage("audit", "Audit log", "a", "ListAuditRecords"),

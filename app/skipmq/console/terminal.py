@@ -38,7 +38,13 @@ _AUDIT = Twin(
     },
     is_placed=False,
 )  # fmt: skip
+_GROUPS = Twin("queue groups {name}", {"group": "--group"})
 _REDRIVE = Twin("queue redrive {name}", {"destination": "--to", "rate": "--rate"})
+# Of a queue that is no dead-letter queue, and of a standard queue.
+_OTHER = {
+    _REDRIVE.words: Twin("queue tasks {name}"),
+    _GROUPS.words: Twin("queue pause {name} --list"),
+}
 _TWINS = {
     "overview": Twin("trouble", is_placed=False),
     "queues": Twin("queue stats", {"sort": "--order", "q": "--search"}, is_of_all=True),
@@ -50,6 +56,9 @@ _TWINS = {
     "nodes": Twin("nodes"),
     "all_tasks": Twin("tasks"),
     "cancel_task": Twin("tasks"),
+    "topics": Twin("topic list"),
+    "topic": Twin("topic show {name}"),
+    "publish": Twin("topic show {name}"),
     "schedules": Twin("schedule list"),
     "create_schedule": Twin("schedule list"),
     "schedule": Twin("schedule show {name}"),
@@ -64,8 +73,9 @@ _TWINS = {
     "start_task": _SEARCH,
     "timeline": Twin("queue timeline {name} {message}"),
     "consumers": Twin("queue consumers {name}"),
-    "groups": Twin("queue groups {name}", {"group": "--group"}),
-    "release_groups": Twin("queue groups {name}", {"group": "--group"}),
+    "groups": _GROUPS,
+    "release_groups": _GROUPS,
+    "pause_group": _GROUPS,
     "charts": Twin("queue stats {name}"),
     "send": Twin("queue send {name} BODY"),
     "settings": Twin("queue show {name}"),
@@ -82,14 +92,14 @@ def command(*, has_redrive: bool) -> str:
     """Return the command of the page that is shown, or nothing if there is none."""
     request = flask.request
     view = (request.endpoint or "").removeprefix("console.")
+    name = (request.view_args or {}).get("name", "")
     twin = _TWINS.get(view)
     # A search by age has no command.
     is_aged = twin is _SEARCH and request.values.get("minutes")
     if twin is None or is_aged or (view == "queues" and not current().may_list()):
         return ""
-    if twin is _REDRIVE and not has_redrive:
-        twin = Twin("queue tasks {name}")
-    name = (request.view_args or {}).get("name", "")
+    if (twin is _REDRIVE and not has_redrive) or (twin is _GROUPS and not name.endswith(".fifo")):
+        twin = _OTHER[twin.words]
     message = request.values.get("message", "").strip()
     words = [
         "skipmq",

@@ -15,8 +15,8 @@ from skipmq.actions import access
 from skipmq.console.masking import Mask
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request
-from skipmq.protocol.codec import REQUESTS
-from skipmq.protocol.identity import Identity, QueueName
+from skipmq.protocol.codec import REQUESTS, TOPIC_REQUESTS
+from skipmq.protocol.identity import Identity, QueueName, TopicName
 from skipmq.server.answer import Broker
 
 T = TypeVar("T")
@@ -107,8 +107,9 @@ class Visit:
         return self.may("ListQueues", region)
 
     def may(self, permission: str, region: str | None = None) -> bool:
-        """Return whether the signed-in identity has a permission on all queues."""
-        every = QueueName(self.identity.account, region or self.identity.region, "*")
+        """Return whether the signed-in identity has a permission on all queues, or topics."""
+        kind = TopicName if permission in TOPIC_REQUESTS else QueueName
+        every = kind(self.identity.account, region or self.identity.region, "*")
         return access.allows(self.broker.node, self._call("ListQueues", {}), permission, every, "")
 
     def places(self, limit: int) -> list[tuple[str, str, int]]:
@@ -129,7 +130,7 @@ class Visit:
     def _call(self, action: str, parameters: dict[str, Any]) -> Call:
         given = {name: value for name, value in parameters.items() if value is not None}
         try:
-            struct = msgspec.convert(given, REQUESTS[action])
+            struct = msgspec.convert(given, (REQUESTS | TOPIC_REQUESTS)[action])
         except msgspec.ValidationError as error:
             raise errors.InvalidParameterValueException(f"{error}.") from error
         deadline = min(self.broker.node.deadline(), monotonic() + TIMEOUT)

@@ -147,6 +147,7 @@ class ListNodes(Parameters): ...
 
 
 class ListPausedMessageGroups(QueueParameters, kw_only=True):
+    MessageGroupId: str | None = None
     MaxResults: Integer | None = None
     NextToken: str | None = None
 

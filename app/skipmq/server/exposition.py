@@ -52,6 +52,12 @@ _QUEUE_GAUGES = (
         "repeated",
     ),
     ("paused", "1 if receives are paused, 0 otherwise", "paused"),
+    ("paused_groups", "Paused groups of the queue", "paused_groups"),
+    (
+        "held",
+        "1 if the oldest messages wait for a paused group or a limit that is reached, 0 otherwise",
+        "held",
+    ),
     ("dead_letters", "1 if a redrive policy names the queue, 0 otherwise", "dead_letters"),
 )
 _QUEUE_COUNTERS = (

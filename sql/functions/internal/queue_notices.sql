@@ -1,7 +1,7 @@
 -- Does: returns, as queue_troubles does, the paused queues of an account and region (null: of all), or one, with the time
 --   since and by whom, and the dead-letter queues to which clients sent messages themselves (sent-dead), with their number in
 --   15 minutes, the time since the first after an hour without, and the source, if there is one alone; and queues whose last
---   task failed within a day (task-failed), with its age.
+--   task failed within a day (task-failed), with its age; and schedules that have ended because of a failure (schedule-ended).
 -- Called by: queue_troubles.
 -- Locks, in order: none.
 -- Raises: nothing.
@@ -56,4 +56,11 @@ as $$
   where t.status = 'FAILED' and t.started_at > p_now - interval '1 day'
     and (p_account is null or q.account = p_account) and (p_region is null or q.region = p_region)
     and (p_queue is null or q.name = p_queue)
+  union all
+  select 7, 'schedule-ended', s.account, s.region, s.queue, q.policy, null, null, format('%s: %s', s.name, s.failure)
+  from skipmq.schedule s
+  left join skipmq.queue q on q.account = s.account and q.region = s.region and q.name = s.queue
+  where s.next_at is null and s.failure is not null
+    and (p_account is null or s.account = p_account) and (p_region is null or s.region = p_region)
+    and (p_queue is null or s.queue = p_queue)
 $$;

@@ -6,7 +6,7 @@
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey, queue_count_pkey, queue_minute_pkey, queue_dead_letter, and those of
---   count_messages, oldest_message, repeated_messages and queue_troubles.
+--   count_messages, oldest_message, repeated_messages, held_back and queue_troubles; paused_group_pkey.
 -- Routed: to all partitions; paged by sort,
 --   case when p_order <> 'name' then messages * case when coalesce(p_descending, true) then -1 else 1 end end,
 --   case when p_order = 'name' and p_descending then queue end desc, queue, account, region.
@@ -25,7 +25,7 @@ create function skipmq.queue_statistics(
   empty_receives bigint, deleted bigint, expired bigint, dead_lettered bigint, redriven bigint, moved_in bigint,
   send_rate float8, receive_rate float8, delete_rate float8,
   fifo boolean, policy text, dead_letters boolean, trouble text, paused boolean,
-  paused_by text, paused_for float8, repeated bigint, sort float8
+  paused_by text, paused_for float8, repeated bigint, held boolean, paused_groups bigint, sort float8
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, pg_temp
@@ -60,7 +60,7 @@ begin
     group by t.queue
   ), matching as materialized (
     select
-      q.account, q.region, q.name, q.queue_id, q.fifo, q.policy, q.message_retention_period as retention, q.paused,
+      q.account, q.region, q.name, q.queue_id, q.fifo, q.policy, q.message_retention_period as retention, q.paused, q.limited,
       q.paused_by, q.paused_at, coalesce(greatest(c.messages, 0), 0) as messages,
       coalesce(c.sent, 0) as sent, coalesce(c.bytes_sent, 0) as bytes_sent, coalesce(c.received, 0) as received,
       coalesce(c.empty_receives, 0) as empty_receives, coalesce(c.deleted, 0) as deleted,
@@ -121,7 +121,11 @@ begin
       g.sent, g.bytes_sent, g.received, g.empty_receives, g.deleted, g.expired, g.dead_lettered, g.redriven, g.moved_in,
       g.send_rate, g.receive_rate, g.delete_rate, g.fifo, g.policy, g.dead_letters, g.trouble, g.paused, g.paused_by,
       extract(epoch from v_now - g.paused_at)::float8,
-      case when o.oldest > 600 then (select p.messages from skipmq.repeated_messages(g.queue_id, g.fifo) p) end, g.sort
+      case when o.oldest > 600 then (select p.messages from skipmq.repeated_messages(g.queue_id, g.fifo) p) end,
+      g.limited and exists (
+        select from skipmq.held_back(g.queue_id, case when o.oldest > 600 then 'behind' when o.oldest > 60 then 'receivers-idle' end, g.receive_rate) h
+        where h.trouble in ('group-paused', 'limited')),
+      case when g.limited then (select count(*) from skipmq.paused_groups(g.queue_id, null) p) else 0 end, g.sort
     from given g
     cross join lateral skipmq.try_count_messages(g.queue_id, g.messages) n
     cross join lateral (
@@ -139,7 +143,7 @@ begin
     coalesce(sum(m.expired), 0)::bigint, coalesce(sum(m.dead_lettered), 0)::bigint,
     coalesce(sum(m.redriven), 0)::bigint, coalesce(sum(m.moved_in), 0)::bigint,
     coalesce(sum(m.send_rate), 0), coalesce(sum(m.receive_rate), 0), coalesce(sum(m.delete_rate), 0),
-    null, null, null, null, null, null, null, null, null
+    null, null, null, null, null, null, null, null, null, null, null
   from matching m
   where not exists (select from given g where g.queue_id = m.queue_id);
 end $$;

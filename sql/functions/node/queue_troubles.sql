@@ -1,20 +1,19 @@
--- Does: returns what needs attention in the queues of an account and region (null: of all), or in one, the worst first, up
---   to p_limit: of a queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered,
---   receivers-idle, repeated, behind) with the age of its oldest message; expiring with the time until the oldest message
---   expires, a quarter of the retention period and a day before; dead-lettered and expired with their number in 15 minutes,
---   the usual number of the former, and, of the 20 with most, the time since the first after an hour without, and new kinds
---   of failure (new-failure); those of queue_notices.
+-- Does: returns what needs attention in the queues of an account and region (null: of all), or in one, the worst first, up to p_limit: of a
+--   queue with waiting messages and clients its worst state (not-received, not-deleted, redelivered, receivers-idle, repeated, behind,
+--   or what held_back says) with the age of its oldest message; expiring with the time until that expires, a quarter of the retention
+--   period and a day before; dead-lettered and expired with their number in 15 minutes, the usual number of the former, and, of the 20
+--   with most, the time since the first after an hour without, and new kinds of failure (new-failure); those of queue_notices.
 -- Called by: the GetOverview action.
 -- Locks, in order: none.
 -- Raises: nothing.
 -- Relies on index: queue_pkey, queue_dead_letter, queue_count_pkey, queue_minute_minute, queue_period_start, generation_pkey, and those of
---   generations, oldest_message, count_messages, repeated_messages, new_failures and queue_notices.
+--   generations, oldest_message, count_messages, repeated_messages, held_back, new_failures and queue_notices.
 -- Routed: to all partitions; the rows are merged, order by rank, messages / greatest(usual, 1) desc nulls last,
 --   seconds desc nulls last, messages desc, queue limit p_limit.
 --
--- The bounds are those of the alerts in deploy/prometheus. A queue without sends for an hour and receives for half an hour
--- is no trouble, nor are the messages of a paused queue or of a dead-letter queue, unless they expire. The 1,000 queues with
--- most messages are examined, of these in detail those whose oldest message is older than a minute.
+-- The bounds are those of the alerts in deploy/prometheus. A queue without sends for an hour and receives for half an hour is no trouble,
+-- nor are the messages of a paused queue or of a dead-letter queue, unless they expire. The 1,000 queues with most messages are
+-- examined, of these in detail those whose oldest message is older than a minute.
 create function skipmq.queue_troubles(
   p_account text, p_region text, p_limit integer default 100, p_queue text default null
 )
@@ -64,10 +63,10 @@ begin
     join matching q on q.queue_id = m.queue_id
   ), troubles as (
     select
-      coalesce(array_position(array['not-received', 'not-deleted', 'redelivered'], s.trouble), 6) as rank,
-      s.trouble, w.account, w.region, w.name as queue, w.policy, w.oldest as seconds,
+      coalesce(array_position(array['not-received', 'not-deleted', 'redelivered'], h.trouble), 6) as rank,
+      h.trouble, w.account, w.region, w.name as queue, w.policy, coalesce(h.seconds, w.oldest) as seconds,
       case when s.trouble = 'repeated' then p.messages else w.messages end as messages,
-      null::text as dead_letter_queue, case when s.trouble = 'repeated' then p.receives::text end as reason, null::float8 as usual
+      null::text as dead_letter_queue, case when s.trouble = 'repeated' then p.receives::text else h.reason end as reason, null::float8 as usual
     from waiting w
     cross join lateral (
       select
@@ -101,6 +100,7 @@ begin
       end as trouble
       offset 0 -- Merged into the query it would be evaluated twice, by its filter and its result.
     ) s
+    cross join lateral skipmq.held_back(w.queue_id, s.trouble, r.received_10 / 600.0) h
     where w.oldest > 60 and not w.waits_for_none and s.trouble is not null
     union all
     select 2, 'expiring', w.account, w.region, w.name, w.policy, greatest(w.retention - w.oldest, 0), w.messages, null, null, null

@@ -51,9 +51,8 @@ async def list_paused_message_groups(
     given = call.parameters.MaxResults
     limit = limits.PEEKED if given is None else given
     checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
-    rows = await groups.paused(
-        node.database, queue, limit + 1, paging.after(call) or "", call.deadline
-    )
+    after, group = paging.after(call) or "", call.parameters.MessageGroupId
+    rows = await groups.paused(node.database, queue, limit + 1, after, group, call.deadline)
     result: dict[str, Any] = {"Groups": rows[:limit]}
     if len(rows) > limit:
         result["NextToken"] = paging.token(rows[limit - 1].message_group_id)

@@ -25,7 +25,10 @@ _READ, _SHOWN = 100, 20
 # The longest wait in seconds for one part: the others are shown without it.
 _TIMEOUT = 5.0
 # These have a reason of their own.
-_ALONE = {"task-failed", "new-failure", "paused", "refused", "sent-dead"}
+_ALONE = {
+    *("task-failed", "new-failure", "paused", "refused", "sent-dead"),
+    *("group-paused", "limited", "schedule-ended"),
+}
 # From this number on troubles of a kind in one place are one.
 _FOLDED = 3
 

@@ -34,7 +34,7 @@ def transactions(url: str, version: int) -> Iterator[tuple[str, int]]:
     found = [(n, path) for n, path in found if n <= version]
     last = max((n for n, path in found if ".checkpoint." in path), default=-1)
 
-    def of(path: str) -> list[dict[str, Any]]:
+    def recorded(path: str) -> list[dict[str, Any]]:
         if path.endswith(".parquet"):
             rows = parquet.read_table(path, filesystem=file_system, columns=["txn"])
             return [each for each in rows["txn"].drop_null().to_pylist() if each]
@@ -44,7 +44,7 @@ def transactions(url: str, version: int) -> Iterator[tuple[str, int]]:
 
     read = [path for n, path in found if n > last or (n == last and ".checkpoint." in path)]
     with ThreadPoolExecutor(_READERS) as threads:
-        for each in chain.from_iterable(threads.map(of, read)):
+        for each in chain.from_iterable(threads.map(recorded, read)):
             yield each["appId"], each["version"]
 
 

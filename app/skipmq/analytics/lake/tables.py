@@ -315,16 +315,17 @@ class Lake:
                 .parquet(folder)
             )
             files = stored_rows.written(self.table, name)
-            self._known |= {file.path: file.digest for file in files}
-            yield files
-        except LakeError:
-            storage.remove(self.spark, folder)
-            raise
         except (PySparkException, Py4JError, *stored_rows.DAMAGED) as error:
             # An erasure removes the files of writers that began before it.
             if self.table.is_newest:
                 raise
             raise ConflictError from error
+        self._known |= {file.path: file.digest for file in files}
+        try:
+            yield files
+        except LakeError:
+            storage.remove(self.spark, folder)
+            raise
 
     def _path(self, url: str) -> str:
         """Return the path in the table of a file's URL from Spark."""

@@ -36,6 +36,8 @@ _HISTORY = "skipmq_views.history"
 # The tables that have bodies, attributes or groups of messages, or filters of them. A partition of
 # the history has those of the history.
 TABLES = ("history", "message", "move_task", "noisy_tenant", "staged_message")
+# Those of settings, which have the texts that an operator wrote, and are left.
+SETTINGS = ("paused_group", "schedule", "subscription", "topic")
 _DAY = "to_char(settled_at at time zone 'UTC', 'YYYY-MM-DD')"
 
 
@@ -109,7 +111,7 @@ def note_archived(session: Session, lake: str, day: date, rows: int) -> None:
 
 
 def erase_filters(session: Session) -> None:
-    """Erase the texts that ended tasks looked for, and the marks of tenants, which are made again.
+    """Erase the texts that ended tasks looked for, the marks of tenants, and ended rates of groups.
 
     They have no messages, but may have what identifies a person.
     """
@@ -120,6 +122,7 @@ def erase_filters(session: Session) -> None:
         " or attribute_value is not null or filter is not null)"
     )
     session.execute("delete from skipmq.noisy_tenant")
+    session.execute("delete from skipmq.receive_rate where used_until <= skipmq.clock()")
 
 
 def days(session: Session, condition: str) -> list[date]:

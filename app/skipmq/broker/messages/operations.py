@@ -104,6 +104,8 @@ class Messages(ABC):
         self._sends: GroupCommit[Durable, Send, Any] = self._grouped(
             f"send{self._suffix}", self._send
         )
+        # Those to queues that are not FIFO, and deduplicate: by queue, ReplicationMode and sender.
+        self._unique_sends: GroupCommit[tuple[int, str, str], Send, Any] | None = None
         self._returns = self._grouped("return", self._return)
         self._changes = self._grouped(
             f"change{self._suffix}", self._change, overtaken_after=OVERTAKEN_AFTER
@@ -174,14 +176,20 @@ class Messages(ABC):
     def send(
         self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
     ) -> Awaitable[list[StoredMessage]]:
-        """Store messages durably, all or none; return the result of each, in order."""
+        """Store messages durably, all or none; return the result of each, in order.
+
+        A duplicate, where the queue deduplicates, has the result of the first message.
+        """
         id_, count = queue.id, len(messages)
         size = sum([message.size for message in messages])
         weight = budget.weight(count, size)
         if weight > count:  # One of large messages delays no other queue.
             self._sends.set_apart(id_)
-        key = id_ >> QUEUE_BITS, queue.attributes.replication_mode
-        return self._sends.submit(key, (id_, messages, sender, size), weight, deadline, id_)
+        mode, request = queue.attributes.replication_mode, (id_, messages, sender, size)
+        if queue.attributes.deduplication_seconds and self._unique_sends is not None:
+            key = id_, mode, sender
+            return self._unique_sends.submit(key, request, weight, deadline, id_)
+        return self._sends.submit((id_ >> QUEUE_BITS, mode), request, weight, deadline, id_)
 
     @abstractmethod
     async def _send(self, key: Durable, requests: Sequence[Send], deadline: float) -> Sequence[Any]:

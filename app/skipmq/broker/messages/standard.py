@@ -2,11 +2,11 @@
 
 import asyncio
 from asyncio import Future
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from skipmq.broker.messages import budget, statements
+from skipmq.broker.messages import statements
 from skipmq.broker.messages.budget import Budget
 from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMessage
 from skipmq.broker.messages.operations import (
@@ -76,7 +76,6 @@ class StandardMessages(Messages):
     ) -> None:
         super().__init__(database, replication, tracing, bytes_)
         self._scans = scans or Scans()
-        # By queue, ReplicationMode and sender.
         self._unique_sends = self._grouped("send-unique", self._send_unique)
         self._deletes = self._grouped("delete", self._delete, overtaken_after=OVERTAKEN_AFTER)
         # Probes that no claim waits for.
@@ -86,31 +85,14 @@ class StandardMessages(Messages):
         """Claim from the heads of all queues again."""
         self._scans.forget()
 
-    def send(
-        self, queue: Queue, messages: Sequence[OutgoingMessage], sender: str, deadline: float
-    ) -> Awaitable[list[StoredMessage]]:
-        """Store messages durably, all or none; return the result of each, in order.
-
-        A duplicate, where the queue has DeduplicationSeconds, has the result of the first message
-        with its deduplication id.
-        """
-        if not queue.attributes.deduplication_seconds or all(
-            message.deduplication_id is None for message in messages
-        ):
-            return super().send(queue, messages, sender, deadline)
-        size = sum([message.size for message in messages])
-        weight = budget.weight(len(messages), size)
-        key = queue.id, queue.attributes.replication_mode, sender
-        return self._unique_sends.submit(key, (messages, size), weight, deadline, queue.id)
-
     async def _send_unique(
         self,
         key: tuple[int, str, str],
-        requests: Sequence[tuple[Sequence[OutgoingMessage], int]],
+        requests: Sequence[Send],
         deadline: float,
     ) -> list[list[StoredMessage]]:
         queue_id, mode, sender = key
-        messages = [message for request, _ in requests for message in request]
+        messages = [message for request in requests for message in request[1]]
         parameters = (
             queue_id,
             *_columns(messages),
@@ -119,10 +101,11 @@ class StandardMessages(Messages):
             SYNC_COMMIT[mode],
         )
         # Safe to run again: each message has the result of its first send.
-        with await self._budget.room(len(messages), sum([size for _, size in requests]), deadline):
+        size = sum([request[3] for request in requests])
+        with await self._budget.room(len(messages), size, deadline):
             rows = await self._commit(queue_id, mode, statements.SEND_UNIQUE, parameters, deadline)
         stored = [StoredMessage(id_) for (id_,) in rows]
-        return statements.split(stored, [request for request, _ in requests])
+        return statements.split(stored, [request[1] for request in requests])
 
     async def _send(
         self, key: Durable, requests: Sequence[Send], deadline: float

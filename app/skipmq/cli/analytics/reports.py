@@ -276,8 +276,8 @@ def forget_command(
 
     Also those that are staged for a replay or by Spark, and the filters of tasks that ended.
     Counts again at the end; the exit code is 1 if matching messages remain. It needs the owner's
-    role. Write-ahead logs, backups, copies of the lake, and the audit log, which has the filters of
-    tasks that were started, are not erased.
+    role. Not erased are write-ahead logs, backups, copies of the lake, the audit log, which has the
+    filters of tasks that were started, and settings: schedules, topics and pauses of groups.
     """
     settings = configuration().settings
     path = lake or settings.archive

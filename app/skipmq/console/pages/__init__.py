@@ -18,6 +18,7 @@ from skipmq.console.pages import (
     settings,
     tasks,
     timeline,
+    topics,
 )
 from skipmq.console.site import Page
 
@@ -32,6 +33,7 @@ ALL: tuple[Page, ...] = (
     database.add,
     tasks.add,
     schedules.add,
+    topics.add,
     lifecycle.add,
     messages.add,
     search.add,

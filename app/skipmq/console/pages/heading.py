@@ -11,6 +11,7 @@ _ACTIONS = (
     "ListDeadLetterSourceQueues",
     "ListMessageMoveTasks",
     "ListQueueTags",
+    "PauseMessageGroup",
     "PauseQueue",
     "PeekMessages",
     "PurgeQueue",
@@ -61,9 +62,7 @@ def build(name: str, tab: str) -> dict[str, Any]:
         "arn": current().arn(name),
         "fifo": is_fifo,
         "tab": tab,
-        "tabs": _tabs(
-            rights, tab, fifo=is_fifo, readable=bool(attributes), redrive=bool(sources or origin)
-        ),
+        "tabs": _tabs(rights, tab, readable=bool(attributes), redrive=bool(sources or origin)),
         "attributes": attributes,
         "counts": counts,
         "rights": rights,
@@ -76,7 +75,7 @@ def build(name: str, tab: str) -> dict[str, Any]:
 
 
 def _tabs(
-    rights: frozenset[str], tab: str, *, fifo: bool, readable: bool, redrive: bool
+    rights: frozenset[str], tab: str, *, readable: bool, redrive: bool
 ) -> dict[str, tuple[str, str]]:
     """Return the pages of a queue that the visitor may open, and the present one.
 
@@ -87,7 +86,7 @@ def _tabs(
         ("overview", "queue", "Overview", True),
         ("messages", "messages", "Messages", may_peek),
         ("consumers", "consumers", "Consumers", may_peek),
-        ("groups", "groups", "Groups", may_peek and fifo),
+        ("groups", "groups", "Groups", may_peek),
         ("charts", "charts", "Charts", readable),
         ("send", "send", "Send", "SendMessage" in rights),
         ("settings", "settings", "Settings", readable or "ListQueueTags" in rights),

@@ -106,10 +106,57 @@ def _message(name: str, reference: str) -> ResponseReturnValue:
         "message.html",
         **head,
         message=None if message is None else _whole(message, schema),
+        waits=[] if message is None else _waits(head, message),
         clock=current().clock(),
         failure_name=FAILURE,
     )
     return page, 404 if message is None else 200
+
+
+def _waits(head: Mapping[str, Any], message: Mapping[str, Any]) -> list[str]:
+    """Return, in sentences, what keeps a message from being received, and what may keep it."""
+    name, attributes = head["name"], head["attributes"]
+    group = message["Attributes"].get("MessageGroupId")
+    found = []
+    if attributes.get("Paused") == "true":
+        found.append("The queue is paused.")
+    if group:
+        paused, _ = current().attempt(
+            "ListPausedMessageGroups", QueueUrl=name, MessageGroupId=group
+        )
+        found += [
+            f"Group {group} is paused by {each['PausedBy']}." for each in paused.get("Groups", ())
+        ]
+    if group and head["fifo"]:
+        result, _ = current().attempt("ListMessageGroups", QueueUrl=name, MessageGroupId=group)
+        found += [
+            f"Group {group} is {each['State'].replace('-', ' ')}: its first message is"
+            f" {each['MessageId']}."
+            for each in result.get("Groups", ())
+            if each["MessageReference"] != message["MessageReference"]
+        ]
+    if message["State"] == "in-flight" and attributes.get("RetryBackoff"):
+        found.append("When its visibility timeout ends it waits as long as RetryBackoff says.")
+    if message["State"] == "visible":
+        found += _limits(head, is_grouped=bool(group))
+    return found
+
+
+def _limits(head: Mapping[str, Any], *, is_grouped: bool) -> list[str]:
+    """Return, in sentences, the limits that a visible message may wait for."""
+    attributes, counts = head["attributes"], head["counts"]
+    found = []
+    if (most := attributes.get("MaximumInFlight")) and counts[1] >= int(most):
+        found.append(f"The queue is at its limit of {most} in flight.")
+    limits_of = ["MaximumReceiveRate"]
+    if is_grouped:
+        limits_of += ["MaximumInFlightPerGroup", "MaximumReceiveRatePerGroup"]
+    found += [
+        f"It may wait for {each}, which is {attributes[each]}."
+        for each in limits_of
+        if attributes.get(each)
+    ]
+    return found
 
 
 def _body(name: str, reference: str) -> ResponseReturnValue:

@@ -44,11 +44,11 @@ def episodes(
     found: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(backlog, key=lambda row: row["at"]):
         found.setdefault(row["name"], []).append(row)
-    made = {name: list(_of_steps(steps, period)) for name, steps in found.items()}
+    made = {name: list(_episodes(steps, period)) for name, steps in found.items()}
     return {name: each for name, each in made.items() if each}
 
 
-def _of_steps(steps: Sequence[Mapping[str, Any]], period: Period) -> Iterator[Episode]:
+def _episodes(steps: Sequence[Mapping[str, Any]], period: Period) -> Iterator[Episode]:
     spans: list[tuple[datetime, datetime]] = []
     for step in steps:
         is_late = step["late"] > step["went"] * _LATE_SHARE

@@ -372,6 +372,12 @@ def test_queue_is_paused_and_resumed(url: str) -> None:
     run(url, "send", "orders", "a")
 
     assert run(url, "pause", "orders") == "paused receives of queue orders\n"
+    with psycopg.connect(url) as owner:
+        owner.execute(
+            "select skipmq.pause_group(skipmq.queue_id('orders'), 'group-' || n)"
+            " from generate_series(1, 101) n"
+        )
+    assert run(url, "pause", "orders", "--list").count("group-") == 101
     assert received(url, "orders") == []
     assert json.loads(run(url, "resume", "orders", "--json")) == {
         "queue": "orders",

@@ -160,6 +160,12 @@ def test_batches_that_spark_has_staged_move_with_their_queue(
         create(router, queue=name, expression="every hour")
         assert "has schedules" in run("rebalance", "--router", one.router).output
         router.execute("select skipmq.change_schedule('tick', 'delete')")
+        with psycopg.connect(one.urls[0]) as old:
+            old.execute(
+                "insert into skipmq.receive_rate select q.queue_id, '', now() + interval '1 day'"
+                " from skipmq.queue q where q.name = %s",
+                (name,),
+            )
         assert rebalance(one)["moved"] == 1
 
         assert place(one, name) == [1]
@@ -170,7 +176,11 @@ def test_batches_that_spark_has_staged_move_with_their_queue(
         sent.append(send(router, 1, 3, FIRST, queue=name))
     with psycopg.connect(one.urls[1]) as new:
         bodies = Queue(new, name).bodies()
+        rates = value(
+            new, "select count(*) from skipmq.receive_rate r join skipmq.queue q using (queue_id)"
+        )
 
+    assert rates == 1
     assert left == [0, 0]
     assert sent == [2, 1, 0, 1, 0, 0]
     assert sorted(bodies) == ["a", "b", "c", "d"]

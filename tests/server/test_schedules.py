@@ -79,6 +79,17 @@ def test_what_was_missed_while_no_node_ran_is_made_up_for_once(
     assert number(owner, TICKS) == min(found[-1], 100)
 
 
+def test_no_tick_after_the_end_is_made_up_for(database: str, owner: Connection) -> None:
+    queue = Queue(owner)
+    create(owner, expression="every hour", ends_at=number(owner, "select now() + interval '2h'"))
+
+    run(database, half_past(owner, 5))
+
+    assert number(owner, MESSAGES, queue.id) == 1
+    last = "select max(due_at) <= now() + interval '2h' from skipmq.schedule_tick"
+    assert number(owner, last) is True
+
+
 def test_schedule_whose_zone_is_none_ends_with_the_reason(database: str, owner: Connection) -> None:
     Queue(owner)
     create(owner, zone="Mars/Olympus")

@@ -18,6 +18,14 @@ def test_pause_outlives_a_purge_but_not_the_queue(orders: Queue) -> None:
     assert number(orders.connection, "select count(*) from skipmq.paused_group") == 0
 
 
+def test_infinity_is_until_the_group_is_resumed(orders: Queue) -> None:
+    number(orders.connection, "select skipmq.pause_group(%s, 'a', 'infinity')", orders.id)
+    orders.send("a", group="a")
+
+    assert orders.poll()[0]["next_visible_in"] is None
+    assert number(orders.connection, "select until from skipmq.paused_group") is None
+
+
 @pytest.mark.parametrize(("group", "until"), [("", None), ("g" * 129, None), ("a", "-1 second")])
 def test_group_or_time_that_cannot_be_is_refused(
     orders: Queue, group: str, until: str | None

@@ -62,6 +62,17 @@ def test_send_that_is_repeated_stores_nothing_twice(owner: Connection) -> None:
     assert queue.counts() == (2, 0, 0)
 
 
+def test_message_without_a_key_is_not_repeated_with_a_duplicate(owner: Connection) -> None:
+    queue = unique(owner)
+    (known,) = send(queue, "a")
+    ids = [str(uuid4()), str(uuid4())]
+
+    sent = [send(queue, "a", None, ids=ids, commit="on") for _ in range(2)]
+
+    assert sent == [[known, ids[1]]] * 2
+    assert sorted(queue.bodies()) == ["None", "a"]
+
+
 def test_concurrent_sends_of_a_key_store_one_message(owner: Connection, node: Connection) -> None:
     queue = unique(owner)
     with ThreadPoolExecutor() as pool, owner.transaction():

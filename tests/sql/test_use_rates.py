@@ -1,3 +1,4 @@
+from support.postgres import Connection
 from support.sql import Queue, number
 
 USE = "select skipmq.use_rates(q, %s, %s) from skipmq.queue q where q.queue_id = %s"
@@ -25,4 +26,18 @@ def test_each_message_uses_the_rates_of_its_queue_and_its_group(orders: Queue) -
 def test_queue_without_rates_keeps_nothing(orders: Queue) -> None:
     orders.connection.execute(USE, (DAY, ["a"], orders.id))
 
+    assert number(orders.connection, "select count(*) from skipmq.receive_rate") == 0
+
+
+def test_janitor_leaves_rates_that_a_receive_is_using(orders: Queue, node: Connection) -> None:
+    orders.set(MaximumReceiveRate=2)
+    orders.connection.execute(USE, (DAY, ["a"], orders.id))
+
+    with orders.connection.transaction():
+        orders.connection.execute(USE, (DAY, ["a"], orders.id))
+        node.execute("set lock_timeout = '10s'")
+        number(node, "select skipmq.mark_noisy()")
+    assert number(orders.connection, "select count(*) from skipmq.receive_rate") == 1
+
+    number(node, "select skipmq.mark_noisy()")
     assert number(orders.connection, "select count(*) from skipmq.receive_rate") == 0

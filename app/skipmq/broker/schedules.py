@@ -249,7 +249,8 @@ def _step(due: _Due) -> tuple[int | None, int | None, str | None]:
         times = Times(due.expression, due.zone)
     except ScheduleError as error:
         return None, None, str(error)
-    now, first = _moment(due.read_at), _moment(due.next_at)
+    first, end = _moment(due.next_at), due.ends_at
+    now = _moment(due.read_at if end is None else min(due.read_at, end))
     tick: datetime | None = None
     if due.planned:
         caught_up = CAUGHT_UP if due.catch_up == "all" else 1
@@ -259,7 +260,7 @@ def _step(due: _Due) -> tuple[int | None, int | None, str | None]:
     after = next(times.after(tick or first), None)
     if after is None and tick is None:
         return None, None, "The time has passed."
-    if after is not None and due.ends_at is not None and after > _moment(due.ends_at):
+    if after is not None and end is not None and after > _moment(end):
         after = None
     return _number(tick), _number(after), None
 

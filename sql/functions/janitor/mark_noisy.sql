@@ -2,7 +2,7 @@
 --   tenth of the queue's, in flight now or within the last minute. Deprioritises up to p_limit of their waiting
 --   messages; returns the number deprioritised. Also forgets used rates and pauses of groups that have ended.
 -- Called by: the janitor.
--- Locks, in order: row of the job (does nothing when it is locked), tenants, message rows, skipping locked ones.
+-- Locks, in order: row of the job (does nothing when it is locked), tenants; rates, message rows, skipping locked ones; paused groups.
 -- Raises: nothing.
 -- Relies on index: message_visible, noisy_tenant_pkey.
 -- Routed: to each partition; the results are added.
@@ -22,7 +22,8 @@ begin
     return 0;
   end if;
   delete from skipmq.noisy_tenant t where t.until <= v_now;
-  delete from skipmq.receive_rate r where r.used_until <= v_now;
+  delete from skipmq.receive_rate r
+  where r.ctid = any (array(select o.ctid from skipmq.receive_rate o where o.used_until <= v_now for update skip locked));
   delete from skipmq.paused_group g where g.until <= v_now;
   for v_queue in
     select q.queue_id from skipmq.queue q where q.tenants and not q.fifo and not q.limited

@@ -1,4 +1,4 @@
--- Does: has receives from a queue leave out the messages of a group, until p_until (null: until the group is resumed). p_by
+-- Does: has receives from a queue leave out the messages of a group, until p_until (null, infinity: until the group is resumed). p_by
 --   is who pauses it (null: the role).
 -- Called by: the PauseMessageGroup action; SQL users.
 -- Locks, in order: queue row, row of paused_group.
@@ -23,6 +23,6 @@ begin
     perform skipmq.check_generation(p_queue_id);
   end if;
   insert into skipmq.paused_group as g (queue_id, group_id, until, paused_at, paused_by)
-  values (p_queue_id, p_group_id, p_until, skipmq.clock(), coalesce(p_by, session_user))
+  values (p_queue_id, p_group_id, nullif(p_until, 'infinity'), skipmq.clock(), coalesce(p_by, session_user))
   on conflict on constraint paused_group_pkey do update set until = excluded.until, paused_by = excluded.paused_by;
 end $$;

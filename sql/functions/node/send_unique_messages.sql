@@ -8,7 +8,8 @@
 -- Relies on index: queue_id, deduplication_pkey, and those of send_messages.
 -- Routed: to the partition of p_queue_id.
 --
--- Safe to run again: a message id that is known already is that of an earlier try, which stored all.
+-- Safe to run again: a message id that is known already is that of an earlier try, which stored all. Nodes do: for them a
+-- message without a deduplication id is known by its message id, for five minutes.
 create function skipmq.send_unique_messages(
   p_queue_id bigint,
   p_message_ids uuid[],
@@ -52,12 +53,17 @@ begin
   end if;
   v_now := skipmq.clock();
   v_keys := array(
-    select encode(substr(sha256(convert_to(u.id, 'UTF8')), 1, 16), 'hex')::uuid
+    select coalesce(
+      encode(substr(sha256(convert_to(u.id, 'UTF8')), 1, 16), 'hex')::uuid,
+      case when p_commit is not null then p_message_ids[u.place] end)
     from unnest(p_deduplication_ids) with ordinality u (id, place)
     order by u.place);
   with known as (
     insert into skipmq.deduplication as d (queue_id, key, expires_at, sequence_number, message_id)
-    select p_queue_id, f.key, v_now + make_interval(secs => v_seconds), 0, p_message_ids[f.place]
+    select
+      p_queue_id, f.key,
+      v_now + make_interval(secs => case when p_deduplication_ids[f.place] is null then 300 else v_seconds end), 0,
+      p_message_ids[f.place]
     from (
       select min(u.place) as place, u.key
       from unnest(v_keys) with ordinality u (key, place)

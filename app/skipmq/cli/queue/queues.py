@@ -148,7 +148,12 @@ def queue_pause(
 ) -> tuple[Any, Any]:
     """Pause receives of the queue NAME: they return no messages; sends go on."""
     if lists:
-        groups = act("ListPausedMessageGroups", QueueUrl=name)["Groups"]
+        groups: list[dict[str, Any]] = []
+        page: dict[str, Any] = {"NextToken": None}
+        while "NextToken" in page:
+            token = page["NextToken"]
+            page = act("ListPausedMessageGroups", QueueUrl=name, NextToken=token)
+            groups += page["Groups"]
         shown = Table("group", "by", "until", box=None, pad_edge=False)
         for each in groups:
             ends = each.get("PausedUntil")

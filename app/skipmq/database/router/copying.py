@@ -34,6 +34,7 @@ _TABLES: tuple[tuple[LiteralString, LiteralString], ...] = (
     ("skipmq.receive_attempt", ""),
     ("skipmq.noisy_tenant", ""),
     ("skipmq.paused_group", ""),
+    ("skipmq.receive_rate", ""),
     ("skipmq.delayed_count", ""),
     ("skipmq.delayed_message", ""),
     ("skipmq.known_failure", ""),

@@ -34,8 +34,8 @@ def test_key_shows_what_it_may_do_by_queue(signing: NodeProcess, keys: Keys) -> 
     page = eventually(shown)
 
     assert "Role consumer for rights-orders" in page
-    assert row(page, "rights-orders") == ["no", "yes", "yes", "no", "no", "yes", *["no"] * 5]
-    assert row(page, "rights-other") == ["no"] * 11
+    assert row(page, "rights-orders") == ["no", "yes", "yes", "no", "no", "yes", *["no"] * 6]
+    assert row(page, "rights-other") == ["no"] * 12
     assert set(row(visitor.get(f"keys/{admin['key']}").body, "rights-other")) == {"yes"}
 
 

@@ -188,7 +188,8 @@ class Browser:
         """
         for look in self.looks():
             self.picture(folder / f"{name}-{look}.png")
-            assert self.complaints() == [], look
+            found = self.complaints()
+            assert not found, f"{look}: {found}"
 
     @contextmanager
     def hastened(self) -> Iterator[None]:

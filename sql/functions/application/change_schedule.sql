@@ -1,8 +1,8 @@
 -- Does: changes a schedule: pause, resume (also one that ended: the next tick is one after now), run (sends a message now) or delete.
---   Returns 1, or 0 where there is no such schedule.
+--   Returns 1, or 0 where there is no such schedule, or none that session_user may change.
 -- Called by: the PauseSchedule, RunSchedule and DeleteSchedule actions; SQL users.
 -- Locks, in order: row of the schedule; those of send_tick.
--- Raises: what check_grant raises for the queue; for run what a send to the queue raises; SQ008 for another change.
+-- Raises: for run what a send to the queue raises; SQ008 for another change.
 -- Relies on index: schedule_pkey, schedule_tick_pkey, and those of send_tick.
 -- Routed: to each partition; the results are added.
 create function skipmq.change_schedule(
@@ -18,12 +18,23 @@ declare
   v_schedule skipmq.schedule;
 begin
   select s.* into v_schedule from skipmq.schedule s
+  where s.account = p_account and s.region = p_region and s.name = p_name;
+  if not found then
+    return 0;
+  end if;
+  begin
+    -- Before the lock, which another's schedule would otherwise wait for.
+    perform skipmq.check_grant('send', v_schedule.queue, p_account, p_region);
+  exception
+    when insufficient_privilege then
+      return 0;
+  end;
+  select s.* into v_schedule from skipmq.schedule s
   where s.account = p_account and s.region = p_region and s.name = p_name
   for update;
   if not found then
     return 0;
   end if;
-  perform skipmq.check_grant('send', v_schedule.queue, p_account, p_region);
   case p_change
     when 'pause' then
       update skipmq.schedule s set paused = true

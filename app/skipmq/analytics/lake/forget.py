@@ -39,8 +39,9 @@ def find(sessions: Sequence[Session], lake: Lake | None, condition: str) -> list
     """
     found = []
     for session in sessions:
-        staged = erasure.count_staged(session, condition)
-        found += [MessageCount("staged", queue, None, number) for queue, number in staged]
+        for place in erasure.WAITING:
+            waiting = erasure.count_waiting(session, place, condition)
+            found += [MessageCount(place, queue, None, number) for queue, number in waiting]
         live = erasure.count_live(session, condition)
         found += [MessageCount("live", queue, None, number) for queue, number in live]
     for session in sessions:
@@ -93,8 +94,9 @@ def _note_archived(sessions: Sequence[Session], lake: Lake, condition: str) -> N
 
 def _erase_in(session: Session, condition: str) -> Iterator[tuple[str, int]]:
     # Before live ones: they may be sent meanwhile.
-    if staged := erasure.erase_staged(session, condition):
-        yield "staged", staged
+    for place in erasure.WAITING:
+        if erased := erasure.erase_waiting(session, place, condition):
+            yield place, erased
     for queue_id, ids, message_ids in erasure.live(session, condition):
         for start in range(0, len(ids), CHUNK):
             chunk = slice(start, start + CHUNK)

@@ -32,10 +32,23 @@ _STAGED = (
     " null::text as node, s.attributes, s.body, s.ctid as row"
     " from skipmq.staged_message s)"
 )
+# Messages for HTTP endpoints with the columns of the history; their queue is the topic.
+_DELIVERIES = (
+    "(select null::timestamptz as settled_at, null::timestamptz as sent_at,"
+    " null::timestamptz as first_received_at, null::bigint as xid, null::bigint as id,"
+    " null::bigint as queue_id, t.account, t.region, t.name as queue, false as fifo,"
+    " d.attempt as receive_count, octet_length(d.body) as body_bytes,"
+    " coalesce(octet_length(d.attributes), 0) as attribute_bytes, d.message_id,"
+    " null::text as outcome, null::text as group_id, null::text as deduplication_id,"
+    " null::text as sender, null::text as trace_header, null::text as node, d.attributes, d.body,"
+    " d.ctid as row from skipmq.http_delivery d join skipmq.topic t using (topic_id))"
+)
+# Those that wait to be sent, by their place, with their table.
+WAITING = {"staged": (_STAGED, "staged_message"), "http": (_DELIVERIES, "http_delivery")}
 _HISTORY = "skipmq_views.history"
 # The tables that have bodies, attributes or groups of messages, or filters of them. A partition of
 # the history has those of the history.
-TABLES = ("history", "message", "move_task", "noisy_tenant", "staged_message")
+TABLES = ("history", "http_delivery", "message", "move_task", "noisy_tenant", "staged_message")
 # Those of settings, which have the texts that an operator wrote, and are left.
 SETTINGS = ("paused_group", "schedule", "subscription", "topic")
 _DAY = "to_char(settled_at at time zone 'UTC', 'YYYY-MM-DD')"
@@ -52,11 +65,12 @@ def count_live(session: Session, condition: str) -> list[tuple[str, int]]:
     )
 
 
-def count_staged(session: Session, condition: str) -> list[tuple[str, int]]:
-    """Return the number of messages that Spark has staged and not sent, by queue."""
+def count_waiting(session: Session, place: str, condition: str) -> list[tuple[str, int]]:
+    """Return the number of messages of WAITING, by queue or topic."""
+    relation, _ = WAITING[place]
     return _rows(
         session,
-        f"select queue, count(*) from {_STAGED} h {_where(condition)} group by 1 order by 1",
+        f"select queue, count(*) from {relation} h {_where(condition)} group by 1 order by 1",
     )
 
 
@@ -88,16 +102,17 @@ def erase_live(
     )
 
 
-def erase_staged(session: Session, condition: str) -> int:
-    """Erase matching staged messages; return their number.
+def erase_waiting(session: Session, place: str, condition: str) -> int:
+    """Erase matching messages of WAITING; return their number.
 
     A batch of which some are missing before it is sent is refused, and written again by its query.
     """
+    relation, table = WAITING[place]
     with _condition_errors():
         return session.execute(
             "with matching as materialized ("
-            f"select row from {_STAGED} h {_where(condition)})"
-            " delete from skipmq.staged_message s using matching m where s.ctid = m.row".encode(),
+            f"select row from {relation} h {_where(condition)})"
+            f" delete from skipmq.{table} s using matching m where s.ctid = m.row".encode(),
             prepare=True,
         ).rowcount
 

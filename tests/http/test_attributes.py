@@ -219,8 +219,6 @@ def test_attribute_that_cannot_be_set_is_refused(
         ("Paused", "true"),
         ("BodySchema", '{"type": "object", "properties": {"A": {}}}'),
         ("BodySchemaMode", "enforce"),
-        ("DeduplicationSeconds", "86400"),
-        ("RetryBackoff", '{"base":10,"factor":2,"jitter":0.1,"maximum":3600}'),
     ],
 )
 def test_attribute_of_ours_is_shown_only_when_named(
@@ -230,6 +228,19 @@ def test_attribute_of_ours_is_shown_only_when_named(
 
     assert attributes(sqs, queue, name) == {name: value}
     assert name not in attributes(sqs, queue, "All")
+
+
+def test_attribute_of_ours_is_among_all_where_it_is_set(sqs: Any, queue: str) -> None:
+    given = {
+        "DeduplicationSeconds": "86400",
+        "MaximumDelaySeconds": "1000",
+        "RetryBackoff": '{"base":10,"factor":2,"jitter":0.1,"maximum":3600}',
+    }
+    before = attributes(sqs, queue, "All")
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes=given)
+
+    assert not given.keys() & before.keys()
+    assert {name: attributes(sqs, queue, "All").get(name) for name in given} == given
 
 
 @pytest.mark.parametrize("action", ["SetQueueAttributes", "PauseQueue"])

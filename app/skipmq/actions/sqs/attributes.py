@@ -83,6 +83,9 @@ _COUNTED = {
 # Omitted at their defaults; the reuse period is shown with any KMS key.
 _REUSE = "KmsDataKeyReusePeriodSeconds"
 _LIMITS = {name for name, attribute in ATTRIBUTES.items() if attribute.allowed.is_limit}
+_DEFAULTS = {name: attribute.default for name, attribute in ATTRIBUTES.items()}
+# Those of ours that All returns where they are set.
+_IF_SET = {"MaximumDelaySeconds", "DeduplicationSeconds", "RetryBackoff"}
 _HIDDEN_BY_DEFAULT = {*_SPECIAL, *_LIMITS, _REUSE}
 _FIXED = {"FifoQueue", "QueueArn", "CreatedTimestamp", "LastModifiedTimestamp"}
 _FIFO_CHOICES = {"DeduplicationScope", "FifoThroughputLimit"}
@@ -97,8 +100,10 @@ async def get_queue_attributes(
     for each in names:
         if each != "All" and each not in _ALL:
             raise checks.unknown_attribute(each)
-    selected = _ALL.difference(OURS, PAUSED) | set(names) if "All" in names else set(names)
-    shown = _shown(queue)
+    shown, selected = _shown(queue), set(names)
+    if "All" in names:
+        are_set = {each for each in _IF_SET & shown.keys() if shown[each] != _DEFAULTS[each]}
+        selected |= _ALL.difference(OURS, PAUSED) | are_set
     if selected & set(_COUNTED):
         counts = await statistics.count(node.database, queue.id, call.deadline)
         shown |= {key: str(getattr(counts, field)) for key, field in _COUNTED.items()}
@@ -193,7 +198,7 @@ def _shown(queue: Queue) -> dict[str, str]:
     shown = {
         name: text
         for name, text in texts.items()
-        if name not in _HIDDEN_BY_DEFAULT or text != ATTRIBUTES[name].default
+        if name not in _HIDDEN_BY_DEFAULT or text != _DEFAULTS[name]
     }
     if "KmsMasterKeyId" in shown:
         shown[_REUSE] = texts[_REUSE]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from support.http import eventually
+from support.http import NodeProcess, eventually
 
 Ask = Callable[..., dict[str, Any]]
 
@@ -98,3 +98,11 @@ def test_far_delay_up_to_the_longest_of_the_queue(sqs: Any, queue: str, ask: Ask
     delayed = "ApproximateNumberOfMessagesDelayed"
     asked = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=[delayed])
     assert asked["Attributes"] == {delayed: "0"}
+
+
+def test_log_has_no_body_of_a_schedule(ask: Ask, queue: str, broker: NodeProcess) -> None:
+    schedule = given(queue, MessageBody="pl4nted")
+    ask("CreateSchedule", **schedule)
+
+    eventually(lambda: [line for line in broker.lines if f'"{schedule["Name"]}"' in line])
+    assert not [line for line in broker.lines if "pl4nted" in line]

@@ -205,3 +205,14 @@ def test_delays_follow_the_delivery_policy(
     ]
 
     assert found == pytest.approx(delays)
+
+
+def test_log_has_no_password_of_an_endpoint_nor_a_token(
+    sns: Any, topic: str, broker: NodeProcess
+) -> None:
+    sns.subscribe(TopicArn=topic, Protocol="http", Endpoint="http://ann:pl4nted@127.0.0.1:1/a")
+    with pytest.raises(sns.exceptions.InvalidParameterException):
+        sns.confirm_subscription(TopicArn=topic, Token="pl4nted" * 41)
+
+    eventually(lambda: [line for line in broker.lines if "http://***@127.0.0.1:1/a" in line])
+    assert not [line for line in broker.lines if "pl4nted" in line]

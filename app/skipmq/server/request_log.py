@@ -23,8 +23,13 @@ from skipmq.protocol.call import Call, Request, Response, Result
 from skipmq.protocol.identity import Identity
 from skipmq.telemetry.logs import log
 
-# Parameters with filter texts, which may be parts of messages.
-_MASKED = frozenset({"AttributeValue", "BodyContains", "BodyPath", "FailureKind", "FailureReason"})
+# Parameters with messages, with filter texts, which may be parts of messages, and with secrets.
+_MASKED = frozenset({
+    "AttributeValue", "BodyContains", "BodyPath", "FailureKind", "FailureReason",
+    "MessageAttributes", "MessageBody", "Token",
+})  # fmt: skip
+# The user and the password of an endpoint's URL.
+_USER = re.compile("//[^/?#]*@")
 _REFUSALS = (
     errors.AccessDenied,
     errors.ExpiredToken,
@@ -280,7 +285,11 @@ def _parameters(call: Call, result: Result) -> Any:
     A purge and a deletion also have how many messages they removed.
     """
     parameters = {
-        name: "***" if name in _MASKED else value
+        name: "***"
+        if name in _MASKED
+        else _USER.sub("//***@", value)
+        if name == "Endpoint"
+        else value
         for name, value in msgspec.to_builtins(call.parameters).items()
         if value is not None
     }

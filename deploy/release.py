@@ -25,7 +25,7 @@ TWINE = ".cache/release/bin/twine"
 # microseconds of its import. Of the bytes 14 million are those of other packages; the wheel's own,
 # unpacked, are what the gate holds.
 MOST_BYTES, MOST_MICROSECONDS = 24_000_000, 60_000
-MOST_IN_WHEEL = 4_500_000
+MOST_IN_WHEEL = 5_000_000
 ROUND_TRIP = """
 from skipmq.testing import Server
 

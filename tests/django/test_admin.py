@@ -80,8 +80,9 @@ def test_pages_show_what_there_is_and_receive_nothing(shop: Any, tables: Connect
     first, second, searched, messages, in_flight, delayed = (text for _, text in pages)
     assert first.count('<th scope="row">') == 100
     assert "?q=&amp;p=1" in first
-    assert second.count('<th scope="row">') == 24
-    assert "124 queues" in second
+    queues = number(tables, "select count(*) from skipmq.queue")
+    assert second.count('<th scope="row">') == queues - 100 >= 24
+    assert f"{queues} queues" in second
     assert searched.count('<th scope="row">') == 1
     assert messages.count("<pre") == 50
     assert in_flight.count("<pre") == 1

@@ -262,7 +262,8 @@ def test_list_queue_statistics_has_a_page_of_those_that_match(
     assert " ".join(third) == (
         "QueueName FifoQueue DeadLetterQueue Visible InFlight Delayed Sent BytesSent Received"
         " EmptyReceives Deleted Expired DeadLettered Redriven MovedIn SentPerMinute"
-        " ReceivedPerMinute DeletedPerMinute OldestSeconds ExpiresInSeconds Minutes Paused"
+        " ReceivedPerMinute DeletedPerMinute OldestSeconds ExpiresInSeconds Minutes Paused Held"
+        " PausedGroups"
     )
     assert (third["OldestSeconds"], third["SentPerMinute"], third["Minutes"]) == (None, 0, [])
     nothing = {"Queues": [], "Matches": 0}

@@ -132,12 +132,12 @@ class _RetryPolicy(msgspec.Struct, rename="camel"):
 
 _CLAIM = Statement(
     f"select {columns(Delivery, delivery_id='delivery_id::text', subscription_id='subscription_id::text', message_id='message_id::text')}"  # noqa: E501
-    " from skipmq.claim_deliveries($1, $2, extract(epoch from $3), $4)",
+    " from skipmq.claim_deliveries($1, $2, extract(epoch from $3::interval), $4)",
     INTEGER, INTEGER, INTERVAL, UUIDS,
     repeatable=False,
 )  # fmt: skip
 _SETTLE = Statement(
-    "select skipmq.settle_delivery($1, $2, $3, extract(epoch from $4))",
+    "select skipmq.settle_delivery($1, $2, $3, extract(epoch from $4::interval))",
     UUID, INTEGER, BOOLEAN, INTERVAL,
     repeatable=False,
 )  # fmt: skip

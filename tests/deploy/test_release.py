@@ -141,6 +141,7 @@ def test_every_stage_of_the_image_has_the_base_that_the_release_names() -> None:
     assert {image for image, _ in stages} - named == {"$BASE"}
 
 
+@pytest.mark.slow
 def test_sdist_has_the_tree_and_builds_the_wheel_that_the_tree_builds(
     tree: Path, tmp_path: Path
 ) -> None:

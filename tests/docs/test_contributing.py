@@ -72,6 +72,7 @@ def test_recipes_name_where_each_of_their_blocks_goes() -> None:
     assert len(BLOCKS) == len(re.findall(r"^ *<!-- (?:new|in): ", PAGE, re.MULTILINE)) > 12
 
 
+@pytest.mark.slow
 def test_code_of_the_recipes_passes_lint(copy: Path) -> None:
     python = [name for b in BLOCKS if (name := b["new"] or b["file"]).endswith(".py")]
 
@@ -80,6 +81,7 @@ def test_code_of_the_recipes_passes_lint(copy: Path) -> None:
         run(copy, sys.executable, "-m", "ruff", *words, "--no-cache", *python)
 
 
+@pytest.mark.slow
 def test_guards_and_tests_of_what_was_added_pass(copy: Path) -> None:
     guards = [f"tests/guards/test_{name}.py" for name in ("actions", "architecture", "sql_map")]
     added = ["tests/sql/test_touch_message.py", "tests/http/test_touch_message.py"]
@@ -91,6 +93,7 @@ def test_guards_and_tests_of_what_was_added_pass(copy: Path) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.slow
 def test_commands_that_the_recipe_ends_with_pass(copy: Path) -> None:
     commands = re.findall(

@@ -122,6 +122,9 @@ def test_nodes_are_named_by_host_and_port_and_errors_lead_to_their_codes(
 
     eventually(errors)
     assert f":{port} <code" in visitor.get("nodes").body
-    home = visitor.get("/console/us-east-1/000000000000/?minutes=60").body
-    assert 'id="errors"' in home
-    assert "NonExistentQueue</li>" in home.replace(" <b></b>", "")
+
+    def codes() -> bool:  # A node notes them once a second.
+        home = visitor.get("/console/us-east-1/000000000000/?minutes=60").body
+        return 'id="errors"' in home and "NonExistentQueue</li>" in home.replace(" <b></b>", "")
+
+    eventually(codes)

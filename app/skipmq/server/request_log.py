@@ -279,17 +279,19 @@ def _call_fields(
     }
 
 
+def _masked(name: str, value: Any) -> Any:
+    if name in _MASKED:
+        return "***"
+    return _USER.sub("//***@", value) if name == "Endpoint" else value
+
+
 def _parameters(call: Call, result: Result) -> Any:
     """Return the parameters of a call, or their truncated JSON text if long.
 
     A purge and a deletion also have how many messages they removed.
     """
     parameters = {
-        name: "***"
-        if name in _MASKED
-        else _USER.sub("//***@", value)
-        if name == "Endpoint"
-        else value
+        name: _masked(name, value)
         for name, value in msgspec.to_builtins(call.parameters).items()
         if value is not None
     }

@@ -14,7 +14,7 @@ from skipmq.server.processes.deliveries import CONCURRENT
 from skipmq.server.processes.post import is_allowed
 from support.endpoint import Endpoint, endpoint
 from support.http import NodeProcess, eventually, raw
-from support.inbox import RAW, Inbox
+from support.inbox import RAW, Inbox, subscribe
 
 _number = count(1)
 ATTEMPT = Delivery(
@@ -70,6 +70,45 @@ def test_subscription_is_confirmed_and_ended_by_its_links(
     assert message["Message"] == "news"
     assert raw(message["UnsubscribeURL"]).status == 200
     assert sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"] == []
+
+
+def test_subscription_that_its_link_ended_is_restored(
+    sns: Any, topic: str, server: Endpoint, path: str
+) -> None:
+    arn = server.subscribe(sns, topic, path)
+    sns.publish(TopicArn=topic, Message="x")
+    link = json.loads(server.next(path).body)["UnsubscribeURL"]
+    assert (raw(link).status, raw(link).status) == (200, 200)
+    sent = server.next(path)
+    body = json.loads(sent.body)
+    counts = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
+    assert raw(body["SubscribeURL"]).status == 200
+    sns.publish(TopicArn=topic, Message="again")
+
+    assert sent.headers["x-amz-sns-message-type"] == body["Type"] == "UnsubscribeConfirmation"
+    assert sent.headers["x-amz-sns-subscription-arn"] == arn
+    assert body["Message"] == (
+        f"You have chosen to deactivate subscription {arn}.\nTo cancel this operation and restore"
+        " the subscription, visit the SubscribeURL included in this message."
+    )
+    assert (counts["SubscriptionsPending"], counts["SubscriptionsDeleted"]) == ("0", "1")
+    assert json.loads(server.next(path).body)["Message"] == "again"
+    assert server.posted(path).empty()
+
+
+def test_address_gets_the_text_for_its_protocol(
+    sns: Any, topic: str, server: Endpoint, path: str, inbox: Callable[..., Inbox]
+) -> None:
+    queue = inbox()
+    subscribe(sns, topic, queue, **RAW)
+    server.subscribe(sns, topic, path)
+    server.subscribe(sns, topic, f"{path}/raw", **RAW)
+    texts = {"default": "d", "sqs": "for queues", "http": "for addresses"}
+    sns.publish(TopicArn=topic, Message=json.dumps(texts), MessageStructure="json")
+
+    assert json.loads(server.next(path).body)["Message"] == "for addresses"
+    assert server.next(f"{path}/raw").body == "for addresses"
+    assert queue.bodies() == ["for queues"]
 
 
 def test_notification_has_headers_and_the_envelope(

@@ -63,7 +63,6 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     @property
     def headers(self) -> Mapping[str, str]:
         """Return the headers of its request."""
-        is_notification = self.type == "Notification"
         headers = {
             "x-amz-sns-message-type": self.type,
             "x-amz-sns-message-id": self.message_id,
@@ -71,8 +70,9 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
             "Content-Type": "text/plain; charset=UTF-8",
             "User-Agent": "Amazon Simple Notification Service Agent",
         }
-        if is_notification:
+        if self.type != "SubscriptionConfirmation":
             headers["x-amz-sns-subscription-arn"] = self.arn
+        if self.type == "Notification":
             given = self._given("requestPolicy", "defaultRequestPolicy").get("headerContentType")
             if isinstance(given, str) and given.isascii() and given.isprintable():
                 headers["Content-Type"] = given

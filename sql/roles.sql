@@ -64,7 +64,7 @@ begin
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
       skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.held_back(bigint, text, float8), skipmq.new_failures(bigint, boolean, timestamptz, integer), skipmq.note_failure_kinds(bigint, bigint[], timestamptz),
       skipmq.notification(text, uuid, bigint, text, text, text, timestamptz, text, jsonb), skipmq.filter_document(text, text), skipmq.matches_policy(jsonb, jsonpath, jsonb), skipmq.deliveries(skipmq.topic, uuid, text, integer, text, text, jsonb, text, jsonb, jsonb, jsonb, uuid, integer),
-      skipmq.announce_access_keys()
+      skipmq.send_confirmation(bigint, uuid), skipmq.delivery_rate(jsonb, jsonb), skipmq.announce_access_keys()
       from skipmq_node;
     -- Only the owner decides which keys may sign and which applications may use which queues.
     revoke execute on function

@@ -51,6 +51,9 @@ create table skipmq.subscription (
   -- Whether the queue's policy with this digest allows the topic to send.
   policy_digest text,
   policy_allows boolean,
+  -- The messages a second that the address takes, null for any, and when the next one may be claimed.
+  throttle float8,
+  throttled_until timestamptz not null default '-infinity',
   created_at timestamptz not null,
   primary key (topic_id, subscription_id)
 );

@@ -174,6 +174,26 @@ OF_TOPIC: list[tuple[str, dict[str, Any], str, str]] = [
         "Invalid parameter: Attributes Reason: RedrivePolicy: deadLetterTargetArn is an invalid"
         " arn",
     ),
+    (
+        "subscribe",
+        {
+            "Protocol": "http",
+            "Endpoint": "http://a",
+            "Attributes": {"DeliveryPolicy": '{"healthyRetryPolicy": {"numRetries": 101}}'},
+        },
+        "InvalidParameter",
+        "Invalid parameter: Attributes Reason: DeliveryPolicy: Expected `int` <= 100 - at"
+        " `$.healthyRetryPolicy.numRetries`",
+    ),
+    (
+        "set_topic_attributes",
+        {
+            "AttributeName": "DeliveryPolicy",
+            "AttributeValue": '{"http": {"defaultThrottlePolicy": {"maxReceivesPerSecond": 0}}}',
+        },
+        "InvalidParameter",
+        "Invalid parameter: DeliveryPolicy",
+    ),
     *(
         (
             "subscribe",

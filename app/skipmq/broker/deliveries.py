@@ -59,6 +59,8 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     policy: str | None
     topic_policy: str | None
+    # Messages a second that the address takes.
+    throttle: float | None
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -128,6 +130,35 @@ class _RetryPolicy(msgspec.Struct, rename="camel"):
         elif self.backoff_function == "exponential":
             part = (2 ** (step - 1) - 1) / max(2 ** (last - 1) - 1, 1)
         return least + (most - least) * part
+
+
+class _ThrottlePolicy(msgspec.Struct, rename="camel"):
+    max_receives_per_second: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+
+
+class _RequestPolicy(msgspec.Struct, rename="camel"):
+    header_content_type: str | None = None
+
+
+class SubscriptionPolicy(msgspec.Struct, rename="camel"):
+    """The members of a subscription's DeliveryPolicy, to check them."""
+
+    healthy_retry_policy: _RetryPolicy | None = None
+    throttle_policy: _ThrottlePolicy | None = None
+    request_policy: _RequestPolicy | None = None
+
+
+class _HttpPolicy(msgspec.Struct, rename="camel"):
+    default_healthy_retry_policy: _RetryPolicy | None = None
+    default_throttle_policy: _ThrottlePolicy | None = None
+    default_request_policy: _RequestPolicy | None = None
+    disable_subscription_overrides: bool | None = None
+
+
+class TopicPolicy(msgspec.Struct):
+    """The members of a topic's DeliveryPolicy, to check them."""
+
+    http: _HttpPolicy | None = None
 
 
 _CLAIM = Statement(

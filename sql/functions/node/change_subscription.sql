@@ -39,6 +39,7 @@ begin
     filter = v_new.filter, networks = v_new.networks, filters_body = v_new.filters_body,
     dead_letter_account = v_new.dead_letter_account, dead_letter_region = v_new.dead_letter_region,
     dead_letter_name = v_new.dead_letter_name,
+    throttle = (select skipmq.delivery_rate(v_new.attributes, t.attributes) from skipmq.topic t where t.topic_id = p_topic_id),
     policy_digest = v_new.policy_digest, policy_allows = v_new.policy_allows
   where s.topic_id = p_topic_id and s.subscription_id = p_subscription_id;
   if v_new.ended and not v_old.ended then

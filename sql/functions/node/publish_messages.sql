@@ -29,7 +29,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.write_time();
-  v_commit text := coalesce(p_commit, current_setting('synchronous_commit'));
+  v_commit text := set_config('synchronous_commit', coalesce(p_commit, current_setting('synchronous_commit')), true);
   v_topic skipmq.topic;
   v_fifo boolean;
   v_text record;
@@ -47,7 +47,6 @@ begin
     raise exception 'Topic does not exist' using errcode = 'SQ014';
   end if;
   v_fifo := v_topic.name like '%.fifo';
-  v_commit := set_config('synchronous_commit', v_commit, true);
   if v_fifo then
     perform skipmq.hold_groups(
       p_topic_id, array(select hashtextextended(g, p_topic_id) from unnest(p_group_ids) g), p_waits => true);

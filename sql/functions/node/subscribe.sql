@@ -15,7 +15,8 @@ as $$
 declare
   v_new skipmq.subscription := jsonb_populate_record(null::skipmq.subscription, p_subscription);
 begin
-  perform from skipmq.topic t where t.topic_id = p_topic_id for key share;
+  select skipmq.delivery_rate(v_new.attributes, t.attributes) into v_new.throttle
+  from skipmq.topic t where t.topic_id = p_topic_id for key share;
   if not found then
     return;
   end if;
@@ -24,6 +25,7 @@ begin
   v_new.created_at := skipmq.clock();
   v_new.authenticated := v_new.confirmed;
   v_new.ended := false;
+  v_new.throttled_until := '-infinity';
   -- One whose token has expired, or that its link ended, begins again.
   delete from skipmq.subscription s
   where s.topic_id = p_topic_id and s.protocol = v_new.protocol and md5(s.endpoint) = md5(v_new.endpoint)

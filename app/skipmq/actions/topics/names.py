@@ -87,7 +87,7 @@ async def found(node: Node, call: Call) -> Subscription:
 def is_signed(call: Call) -> bool:
     """Return whether a call has a signature, in a header or in its URL."""
     request = call.request
-    return "authorization" in request.headers or "X-Amz-Signature=" in request.query
+    return request.headers.get("authorization") is not None or "X-Amz-Signature=" in request.query
 
 
 def resource(call: Call) -> TopicName:

@@ -10,7 +10,7 @@ import msgspec
 from skipmq.actions import paging
 from skipmq.actions.topics import names
 from skipmq.broker import topics
-from skipmq.broker.deliveries import effective_delivery
+from skipmq.broker.deliveries import SubscriptionPolicy, effective_delivery
 from skipmq.broker.node import Node
 from skipmq.broker.topics import Subscription
 from skipmq.protocol import errors
@@ -21,17 +21,24 @@ from skipmq.protocol.names import FIFO
 from skipmq.protocol.sns import filter_policy, shapes
 from skipmq.protocol.sns.errors import AuthorizationError, InvalidParameter, NotFound, invalid
 
+_HTTP_URL = re.compile(r"http://[^\s/?#]\S*")
+_HTTPS_URL = re.compile(r"https://[^\s/?#]\S*")
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_PHONE = re.compile(r"\+?[0-9][0-9 ().-]{2,30}")
+_PUSH = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:endpoint/\S+")
+_LAMBDA = re.compile(r"arn:[a-z-]+:lambda:\S+")
+_FIREHOSE = re.compile(r"arn:[a-z-]+:firehose:\S+")
 _HTTP = ("http", "https")
 # The endpoints of protocols but sqs, and the errors. Nothing is delivered to those after https.
 _ENDPOINTS = {
-    "http": (r"http://[^\s/?#]\S*", "Endpoint must match the specified protocol"),
-    "https": (r"https://[^\s/?#]\S*", "Endpoint must match the specified protocol"),
-    "email": (r"[^@\s]+@[^@\s]+", "Email address"),
-    "email-json": (r"[^@\s]+@[^@\s]+", "Email address"),
-    "sms": (r"\+?[0-9][0-9 ().-]{2,30}", "Invalid SMS endpoint: {}"),
-    "application": (r"arn:[a-z-]+:sns:\S+:endpoint/\S+", "Application endpoint arn invalid:{}"),
-    "lambda": (r"arn:[a-z-]+:lambda:\S+", "Lambda endpoint ARN"),
-    "firehose": (r"arn:[a-z-]+:firehose:\S+", "Firehose endpoint ARN"),
+    "http": (_HTTP_URL, "Endpoint must match the specified protocol"),
+    "https": (_HTTPS_URL, "Endpoint must match the specified protocol"),
+    "email": (_EMAIL, "Email address"),
+    "email-json": (_EMAIL, "Email address"),
+    "sms": (_PHONE, "Invalid SMS endpoint: {}"),
+    "application": (_PUSH, "Application endpoint arn invalid:{}"),
+    "lambda": (_LAMBDA, "Lambda endpoint ARN"),
+    "firehose": (_FIREHOSE, "Firehose endpoint ARN"),
 }
 _TO_CONFIRM = (*_HTTP, "email", "email-json")
 _TOKEN = re.compile("[0-9a-f]{64,512}")
@@ -58,7 +65,7 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
     queue = _queue(endpoint, name) if protocol == "sqs" else None
     if queue is not None:
         await _check_place(node, call, topic.id, queue)
-    elif not re.fullmatch(_ENDPOINTS[protocol][0], endpoint):
+    elif not _ENDPOINTS[protocol][0].fullmatch(endpoint):
         raise invalid(_ENDPOINTS[protocol][1].format(errors.shown(endpoint)))
     elif name.name.endswith(FIFO):
         raise invalid("Endpoint", "A FIFO topic delivers to queues only")
@@ -164,6 +171,10 @@ def _stored(name: str, value: str) -> dict[str, str]:
     elif name in ("DeliveryPolicy", "RedrivePolicy", "ReplayPolicy") and value:
         try:
             msgspec.json.decode(value, type=dict[str, Any])
+            if name == "DeliveryPolicy":
+                msgspec.json.decode(value, type=SubscriptionPolicy)
+        except msgspec.ValidationError as error:
+            raise _RefusedError(name, str(error)) from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise _RefusedError(name, _json_error(value)) from error
     return {name: value}

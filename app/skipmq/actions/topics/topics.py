@@ -10,7 +10,7 @@ from skipmq.actions import paging
 from skipmq.actions.topics import names
 from skipmq.auth import parse
 from skipmq.broker import topics
-from skipmq.broker.deliveries import effective_delivery
+from skipmq.broker.deliveries import TopicPolicy, effective_delivery
 from skipmq.broker.node import Node
 from skipmq.broker.topics import Topic
 from skipmq.protocol import errors, limits
@@ -60,12 +60,15 @@ def _is_policy(text: str) -> bool:
     return True
 
 
-def _is_object(text: str) -> bool:
-    try:
-        msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+def _is_json_of(type_: Any) -> Callable[[str], bool]:
+    def is_json(text: str) -> bool:
+        try:
+            msgspec.json.decode(text, type=type_)
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        return True
+
+    return is_json
 
 
 def _is_bool(text: str) -> bool:
@@ -80,9 +83,9 @@ def _is_size(text: str) -> bool:
 
 # Whether a value is allowed; empty ones reset these to their defaults.
 _ALLOWED: dict[str, Callable[[str], bool]] = {
-    "ArchivePolicy": _is_object,
+    "ArchivePolicy": _is_json_of(dict[str, Any]),
     "ContentBasedDeduplication": _is_bool,
-    "DeliveryPolicy": _is_object,
+    "DeliveryPolicy": _is_json_of(TopicPolicy),
     "DisplayName": lambda text: len(text) <= 100,  # noqa: PLR2004 - characters.
     "FifoThroughputScope": lambda text: text in ("Topic", "MessageGroup"),
     "KmsMasterKeyId": lambda text: len(text) <= limits.KMS_KEY_ID_LENGTH,

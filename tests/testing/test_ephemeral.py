@@ -103,7 +103,7 @@ def test_containers_reach_a_throw_away_server_by_any_name_and_foreign_pages_do_n
     assert (page.status, image.status) == (403, 403)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_server_ends_with_its_standard_input_and_leaves_nothing(place: Path, workers: str) -> None:
     with serving(place, "--port", "0", "--workers", workers) as (process, said):
         assert process.stdin is not None

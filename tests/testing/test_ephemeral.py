@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.accounts import ACCOUNT, python_of_others
+from support.forks import Forked
 from support.http import SKIPMQ, client, environment, raw
 from support.processes import ask, is_alive, until, until_gone
 
@@ -29,7 +30,7 @@ def serving(
 ) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
     """Start a server that stops with its standard input; give it with what it says."""
     words = [*SKIPMQ, "serve", "--ephemeral", "--json", "--stop-on-eof", *options]
-    process = subprocess.Popen(
+    process = Forked(
         [*program, *words],
         env=environment(settings) | {"TMPDIR": str(place)},
         stdin=subprocess.PIPE,

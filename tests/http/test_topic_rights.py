@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
 from support.access import code, known
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
+from support.sql import number
 
 OTHER = "210987654321"
 
@@ -19,6 +21,7 @@ def test_topics_have_rights_of_their_own(embedded_databases: Databases, name: st
     with NodeProcess(database_url=url, workers=1, auth="on", master_key=MASTER_KEY) as node:
         node.ready()
         _check(node, keys, name)
+        _check_signed_end(node, keys, f"{name}-3")
 
 
 def _check(node: NodeProcess, keys: Keys, name: str) -> None:
@@ -44,3 +47,19 @@ def _check(node: NodeProcess, keys: Keys, name: str) -> None:
     )
     assert eventually(lambda: not code(other.publish, **publish))
     assert code(other.delete_topic, TopicArn=topic) == "AuthorizationError"
+
+
+def _check_signed_end(node: NodeProcess, keys: Keys, name: str) -> None:
+    sns = client(node.url, "query", service="sns", **keys.create(ACCOUNT, "--role", "admin"))
+    topic = sns.create_topic(Name=name)["TopicArn"]
+    address = {"Protocol": "http", "Endpoint": "http://127.0.0.1:1/", "ReturnSubscriptionArn": True}
+    arn = sns.subscribe(TopicArn=topic, **address)["SubscriptionArn"]
+    with psycopg.connect(keys.url) as database:
+        token = number(database, "select token from skipmq.subscription")
+    sns.confirm_subscription(TopicArn=topic, Token=token, AuthenticateOnUnsubscribe="true")
+    link = f"{node.url}/?Action=Unsubscribe&SubscriptionArn={arn}"
+
+    for headers in ({}, {"Authorization": ""}):
+        assert raw(link, headers=headers).status == 403
+    sns.unsubscribe(SubscriptionArn=arn)
+    assert sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"] == []

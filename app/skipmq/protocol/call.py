@@ -110,6 +110,11 @@ class Response(msgspec.Struct, frozen=True):
     body: bytes
 
 
+def has_signature(request: Request) -> bool:
+    """Return whether a request has a signature to check, in a header or in its URL."""
+    return bool(request.headers.get("authorization")) or "X-Amz-Signature" in request.query
+
+
 def queue_url(request: Request) -> str | None:
     """Return the URL of the queue that the request's path names, or None.
 

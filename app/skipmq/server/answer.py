@@ -16,7 +16,7 @@ from skipmq.broker.statistics import QueueStatistics
 from skipmq.database import monitor
 from skipmq.database.retry import DatabaseError
 from skipmq.protocol import codec, errors, limits
-from skipmq.protocol.call import Call, Request, Response, Result
+from skipmq.protocol.call import Call, Request, Response, Result, has_signature
 from skipmq.protocol.identity import Identity, Need
 from skipmq.server import request_trace
 from skipmq.server.admission import Admission, Rate
@@ -308,8 +308,7 @@ class Broker:
 
 def _is_link(request: Request) -> bool:
     """Return whether a request may be a link of a message, which needs no signature."""
-    is_signed = request.headers.get("authorization") or "X-Amz-Signature" in request.query
-    return request.query.startswith(_LINKS) and not is_signed
+    return request.query.startswith(_LINKS) and not has_signature(request)
 
 
 def _rate(per_second: float, workers: int) -> Rate | None:

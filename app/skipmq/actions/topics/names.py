@@ -84,12 +84,6 @@ async def found(node: Node, call: Call) -> Subscription:
     return rows[0]
 
 
-def is_signed(call: Call) -> bool:
-    """Return whether a call has a signature, in a header or in its URL."""
-    request = call.request
-    return request.headers.get("authorization") is not None or "X-Amz-Signature=" in request.query
-
-
 def resource(call: Call) -> TopicName:
     """Return the topic of a call's ResourceArn.
 

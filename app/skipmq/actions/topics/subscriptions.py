@@ -15,7 +15,7 @@ from skipmq.broker.node import Node
 from skipmq.broker.topics import Subscription
 from skipmq.protocol import errors
 from skipmq.protocol import names as queue_names
-from skipmq.protocol.call import Call
+from skipmq.protocol.call import Call, has_signature
 from skipmq.protocol.identity import Need, QueueName, TopicName
 from skipmq.protocol.names import FIFO
 from skipmq.protocol.sns import filter_policy, shapes
@@ -261,7 +261,7 @@ async def confirm_subscription(
     if not found:
         raise invalid("Token")
     changes = {"confirmed": True, "ended": False}
-    if names.is_signed(call):
+    if has_signature(call.request):
         changes["authenticated"] = True
         needs_signature = (parameters.AuthenticateOnUnsubscribe or "").lower() == "true"
         changes["signed_unsubscribe"] = needs_signature
@@ -286,7 +286,7 @@ async def unsubscribe(node: Node, call: Call[shapes.Unsubscribe]) -> None:
         found = await names.found(node, call)
     except NotFound:
         return
-    is_link = not names.is_signed(call)
+    is_link = not has_signature(call.request)
     if found.signed_unsubscribe and is_link:
         raise AuthorizationError("This subscription ends by a signed request only.")
     changes = None

@@ -18,6 +18,7 @@ FIRM = TOPIC.replace('{"default', '{"disableSubscriptionOverrides": true, "defau
         (None, None, None),
         (OWN, None, 5),
         (OWN, TOPIC, 5),
+        ("", TOPIC, 2),
         (OWN, FIRM, 2),
         ('{"throttlePolicy": null}', TOPIC, 2),
     ],

@@ -8,7 +8,7 @@ language sql immutable
 as $$
   select coalesce(
     case when http -> 'disableSubscriptionOverrides' is distinct from 'true' then
-      (p_own ->> 'DeliveryPolicy')::jsonb -> 'throttlePolicy' ->> 'maxReceivesPerSecond' end,
+      nullif(p_own ->> 'DeliveryPolicy', '')::jsonb -> 'throttlePolicy' ->> 'maxReceivesPerSecond' end,
     http -> 'defaultThrottlePolicy' ->> 'maxReceivesPerSecond')::float8
   from (values ((p_topic ->> 'DeliveryPolicy')::jsonb -> 'http')) t (http)
 $$;

@@ -1,6 +1,6 @@
 from support.postgres import Connection
 from support.sql import number
-from support.topics import Topic
+from support.topics import HTTP, Topic
 
 CHANGE = "select skipmq.change_subscription(%s, %s, %s)"
 
@@ -23,3 +23,13 @@ def test_deletion_is_counted_once(owner: Connection) -> None:
     assert number(owner, CHANGE, topic.id, id_, None) is False
     assert number(owner, CHANGE, topic.id, id_, "{}") is False
     assert number(owner, "select subscriptions_deleted from skipmq.topic") == 1
+
+
+def test_address_that_its_link_ended_gets_nothing_but_what_restores_it(owner: Connection) -> None:
+    topic = Topic(owner)
+    id_ = topic.subscribe("http://a", **HTTP)
+    topic.publish("x")
+
+    assert number(owner, CHANGE, topic.id, id_, '{"confirmed": false, "ended": true}') is True
+    kinds = "select string_agg(type, ',') from skipmq.http_delivery"
+    assert number(owner, kinds) == "UnsubscribeConfirmation"

@@ -1,9 +1,9 @@
 -- Does: sets columns of a subscription, a JSON object, or deletes it where that is null; returns whether it was there. Where
---   they set ended its address is sent what restores it.
+--   they set ended its address is sent what restores it, and nothing that waits for it.
 -- Called by: the SetSubscriptionAttributes, ConfirmSubscription, Unsubscribe and Publish actions.
--- Locks, in order: topic row, where it ends; subscription row.
+-- Locks, in order: topic row, where it ends; subscription row; its delivery rows, where it ends.
 -- Raises: nothing.
--- Relies on index: topic_pkey, subscription_pkey.
+-- Relies on index: topic_pkey, subscription_pkey, http_delivery_due.
 -- Routed: to the partition of p_topic_id.
 create function skipmq.change_subscription(p_topic_id bigint, p_subscription_id uuid, p_changes jsonb) returns boolean
 language plpgsql volatile security definer
@@ -43,6 +43,7 @@ begin
     policy_digest = v_new.policy_digest, policy_allows = v_new.policy_allows
   where s.topic_id = p_topic_id and s.subscription_id = p_subscription_id;
   if v_new.ended and not v_old.ended then
+    delete from skipmq.http_delivery d where d.subscription_id = p_subscription_id;
     perform skipmq.send_confirmation(p_topic_id, p_subscription_id);
   end if;
   return true;

@@ -16,3 +16,12 @@ def test_nothing_is_subscribed_to_a_topic_that_is_gone(owner: Connection) -> Non
     given = json.dumps({**SUBSCRIPTION, "endpoint": "orders"})
 
     assert owner.execute("select * from skipmq.subscribe(5, %s)", (given,)).fetchall() == []
+
+
+def test_pending_subscription_of_a_queue_is_made_by_its_own_account(owner: Connection) -> None:
+    topic = Topic(owner)
+    topic.subscribe("orders", confirmed=False, token="ab")
+
+    topic.subscribe("orders", raw=False)
+    row = "select confirmed, raw, token from skipmq.subscription"
+    assert owner.execute(row).fetchall() == [(True, False, None)]

@@ -26,10 +26,10 @@ begin
   v_new.authenticated := v_new.confirmed;
   v_new.ended := false;
   v_new.throttled_until := '-infinity';
-  -- One whose token has expired, or that its link ended, begins again.
+  -- One whose token has expired, or that its link ended, begins again; so does one that needs a token no more.
   delete from skipmq.subscription s
   where s.topic_id = p_topic_id and s.protocol = v_new.protocol and md5(s.endpoint) = md5(v_new.endpoint)
-    and not s.confirmed and (s.ended or s.created_at <= v_new.created_at - interval '2 days');
+    and not s.confirmed and (v_new.confirmed or s.ended or s.created_at <= v_new.created_at - interval '2 days');
   insert into skipmq.subscription values (v_new.*)
   on conflict (topic_id, protocol, md5(endpoint)) do nothing;
   is_new := found;

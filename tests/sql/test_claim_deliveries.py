@@ -1,5 +1,7 @@
 from typing import Any
 
+import psycopg
+
 from support.postgres import Connection
 from support.sql import advance, number
 from support.topics import HTTP, Topic
@@ -40,6 +42,20 @@ def test_throttled_address_gets_its_messages_in_turn(owner: Connection) -> None:
     assert claim(owner) == []
     advance(owner, "0.5 seconds")
     assert claim(owner) == [("2", 1)]
+
+
+def test_claim_does_not_wait_for_what_ends_a_throttled_subscription(
+    owner: Connection, database: str
+) -> None:
+    topic = Topic(owner)
+    policy = {"DeliveryPolicy": '{"throttlePolicy": {"maxReceivesPerSecond": 2}}'}
+    topic.subscribe("http://a", **HTTP, attributes=policy)
+    topic.publish("1")
+    with psycopg.connect(database) as ending:
+        ending.execute("select from skipmq.subscription for update")
+        owner.execute("set statement_timeout = '5s'")
+        assert claim(owner) == []
+    assert claim(owner) == [("1", 1)]
 
 
 def test_nothing_is_left_of_a_subscription_that_ended(owner: Connection) -> None:

@@ -1,7 +1,7 @@
 -- Does: claims messages for addresses: at most p_each of a subscription, but for those in p_busy, and p_limit in all, for
 --   p_seconds, after which another node may; one with a throttle only when its turn comes, across all nodes; returns them with what their delivery depends on.
 -- Called by: the janitor.
--- Locks, in order: delivery rows, skipping locked ones; rows of throttled subscriptions.
+-- Locks, in order: delivery rows, rows of throttled subscriptions, both skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: subscription_http, http_delivery_due, topic_pkey.
 -- Routed: not: nodes run it on each partition.
@@ -28,11 +28,16 @@ as $$
       and (s.throttle is null or s.throttled_until <= skipmq.clock())
     limit p_limit
   ), turn as (
-    -- Another node that claims at the same time is waited for, and then has taken it.
     update skipmq.subscription s set throttled_until = skipmq.clock() + make_interval(secs => 1 / s.throttle)
-    from due
-    where s.topic_id = due.topic_id and s.subscription_id = due.subscription_id
-      and due.throttle is not null and s.throttled_until <= skipmq.clock()
+    from (
+      select s.topic_id, s.subscription_id
+      from due
+      join skipmq.subscription s on s.topic_id = due.topic_id and s.subscription_id = due.subscription_id
+      where due.throttle is not null and s.throttled_until <= skipmq.clock()
+      -- What ends a subscription locks it before its deliveries.
+      for no key update of s skip locked
+    ) t
+    where s.topic_id = t.topic_id and s.subscription_id = t.subscription_id
     returning s.subscription_id
   ), claimed as (
     update skipmq.http_delivery d set attempt = d.attempt + 1, due_at = skipmq.clock() + make_interval(secs => p_seconds)

@@ -3,7 +3,7 @@
 --   messages; returns the number deprioritised. Also forgets used rates and pauses of groups that have ended, and what rates
 --   were used at times that the clock, set back, has yet to come to.
 -- Called by: the janitor.
--- Locks, in order: row of the job (does nothing when it is locked), tenants; rates, message rows, skipping locked ones; paused groups.
+-- Locks, in order: row of the job (does nothing when it is locked), tenants; paused groups; rates, message rows, skipping locked ones.
 -- Raises: nothing.
 -- Relies on index: message_visible, noisy_tenant_pkey, receive_rate_pkey, and those of shards and deprioritise.
 -- Routed: to each partition; the results are added.
@@ -24,6 +24,8 @@ begin
     return 0;
   end if;
   delete from skipmq.noisy_tenant t where t.until <= v_now;
+  -- Before rates, as a purge.
+  delete from skipmq.paused_group g where g.until <= v_now;
   delete from skipmq.receive_rate r
   where r.ctid = any (array(select o.ctid from skipmq.receive_rate o where o.used_until <= v_now for update skip locked));
   update skipmq.receive_rate r set used_until = o.most
@@ -39,7 +41,6 @@ begin
   ) o
   -- A claim uses no more than a burst.
   where r.ctid = o.tid and r.used_until > o.most + interval '1 second';
-  delete from skipmq.paused_group g where g.until <= v_now;
   for v_queue, v_limited in
     select q.queue_id, q.limited from skipmq.queue q where q.tenants and not q.fifo
   loop

@@ -45,9 +45,11 @@ class Resolver:
         """Return the addresses of a host; raise OSError. Concurrent callers share a look-up."""
         if (found := self._under_way.get(host)) is None:
             loop = asyncio.get_running_loop()
-            found = self._under_way[host] = loop.create_future()
-            found.add_done_callback(lambda done: self._ended(host, done))
+            found = loop.create_future()
+            # Not noted where no thread can be started: nothing would end it.
             threading.Thread(target=_look_up, args=(host, loop, found), daemon=True).start()
+            found.add_done_callback(lambda done: self._ended(host, done))
+            self._under_way[host] = found
         return await asyncio.shield(found)
 
     def _ended(self, host: str, done: "asyncio.Future[list[str]]") -> None:

@@ -1,7 +1,10 @@
+import threading
+
 import psycopg
 import pytest
 
 from support.fifo import FifoQueue
+from support.http import eventually
 from support.postgres import Connection
 from support.sql import Queue, advance, number
 
@@ -102,3 +105,19 @@ def test_purge_keeps_what_was_used_of_the_rates(owner: Connection, name: str) ->
     assert queue.receive() == []
     advance(owner, "10 seconds")
     assert len(queue.receive()) == 1
+
+
+def test_purge_locks_used_rates_in_the_order_of_claims(orders: Queue, database: str) -> None:
+    rates = "insert into skipmq.receive_rate values (%s, %s, skipmq.clock() + interval '1 hour')"
+    for key in "ba":
+        orders.connection.execute(rates, (orders.id, key))
+    lock = "select from skipmq.receive_rate where key = %s for update nowait"
+    waits = "select count(*) from pg_locks where locktype = 'transactionid' and not granted"
+    with psycopg.connect(database) as claim, psycopg.connect(database) as other:
+        claim.execute(lock, ("a",))
+        purging = threading.Thread(target=purge, args=(orders.on(other),))
+        purging.start()
+        eventually(lambda: number(orders.connection, waits) == 1)
+        claim.execute(lock, ("b",))
+        claim.commit()
+        purging.join()

@@ -2,7 +2,7 @@
 --   generation; returns that and the number of messages. The totals of the queue continue.
 -- Called by: the PurgeQueue action; SQL users.
 -- Locks, in order: advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
---   paused groups, used rates, generation row.
+--   paused groups, used rates by key, generation row.
 -- Raises: SQ005 when the generation does not exist, SQ004 within p_cooldown of the last purge.
 -- Relies on index: queue_id, paused_group_pkey, receive_rate_pkey, generation_pkey, queue_count_pkey, and those of count_all.
 -- Routed: to the partition of p_queue_id.
@@ -33,7 +33,12 @@ begin
   where q.queue_id = p_queue_id
   returning q.queue_id into v_id;
   update skipmq.paused_group g set queue_id = v_id where g.queue_id = p_queue_id;
-  update skipmq.receive_rate r set queue_id = v_id where r.queue_id = p_queue_id and r.used_until > v_now;
+  update skipmq.receive_rate r set queue_id = v_id
+  from (
+    -- As claims use them.
+    select o.key from skipmq.receive_rate o where o.queue_id = p_queue_id and o.used_until > v_now order by o.key for update
+  ) o
+  where r.queue_id = p_queue_id and r.key = o.key;
   update skipmq.generation g
   set retired_at = v_now, retired_as = 'purged', history_mode = v_queue.history_mode
   where g.queue_id = p_queue_id;

@@ -31,7 +31,9 @@ def test_nothing_of_others_is_touched(public_folder: Path) -> None:
 
 @pytest.fixture
 def broker(public_folder: Path) -> Iterator[Lagging]:
-    found = Lagging(public_folder)
+    folder = public_folder / "within-a-claim"
+    folder.mkdir(mode=0o711)
+    found = Lagging(folder)
     yield found
     found.close()
 

@@ -42,7 +42,7 @@ def exceeded(past: Past) -> Iterator[str]:
 def hurried(past: Past) -> Iterator[str]:
     """In no time T are more than burst + rate x T messages claimed, by the database's clock.
 
-    A purge begins the rates again.
+    Each generation is judged alone: a claim that meets a purge may count for the old one.
     """
     for queue, attributes in past.attributes.items():
         by_group: dict[tuple[int, str], list[Op]] = defaultdict(list)

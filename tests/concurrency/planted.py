@@ -44,10 +44,14 @@ class Fault:
             " where p.pronamespace = 'skipmq'::regnamespace and p.proname = %s",
             (self.function,),
         ).fetchall()
+        owner.execute(self.planted(text))
+
+    def planted(self, text: str) -> str:
+        """Return the text of the function with the fault in it."""
         for old, new in self.changes:
             assert old in text, (self.function, old)
             text = text.replace(old, new)
-        owner.execute(text)
+        return text
 
 
 FAULTS = {
@@ -98,9 +102,9 @@ FAULTS = {
         "purge_queue",
         (
             (
-                "return v_id;",
+                "return query select v_id",
                 "update skipmq.deduplication d set queue_id = v_id where d.queue_id = p_queue_id;"
-                " return v_id;",
+                " return query select v_id",
             ),
         ),
         purges=True,
@@ -117,7 +121,7 @@ FAULTS = {
     ),
     "a delete takes an old receipt of a FIFO queue": Fault(
         "delete_fifo_messages",
-        (("and m.receive_count = u.receive_count and m.visible_at > v_now", ""),),
+        (("when m.receive_count = u.receive_count and m.visible_at > v_now", "when m.found"),),
     ),
     "a delete deletes nothing": Fault(
         "delete_messages",
@@ -130,7 +134,7 @@ FAULTS = {
         ),
     ),
     "a change of visibility hides nothing": Fault(
-        "change_visibility", (("set visible_at = f.until", "set visible_at = v_now"),)
+        "change_visibility", (("b.backoff is null then f.until", "b.backoff is null then v_now"),)
     ),
     "what is given back was counted": Fault(
         "return_messages", (("receive_base = m.receive_base + 1", "receive_base = m.receive_base"),)
@@ -140,10 +144,10 @@ FAULTS = {
         "purge_queue",
         (
             (
-                "return v_id;",
+                "return query select v_id",
                 "update skipmq.message m set queue_id = v_id"
                 " where m.queue_id = p_queue_id and m.group_no is null;"
-                " return v_id;",
+                " return query select v_id",
             ),
         ),
         purges=True,
@@ -165,7 +169,8 @@ FAULTS = {
         (("queue_id = n.target,", "queue_id = case when v_dead then n.target else -1 end,"),),
     ),
     "a message is dead too early": Fault(
-        "receive_messages", (("q.max_receive_count, q.tenants", "1, q.tenants"),)
+        "receive_messages",
+        (("retention_period), q.max_receive_count,", "retention_period), 1,"),),
     ),
     "a dead message is lost": Fault(
         "move_to_dead_letter_queue", (("queue_id = p_target", "queue_id = -1"),)
@@ -231,8 +236,11 @@ DRAWN_FAULTS = {
         rule="rates",
     ),
     "the lowest priority comes first": Fault(
-        "claim_limited_messages",
-        (("else -p end, n desc)", "else p end, n desc)"),),
+        "lane_order",
+        (
+            ("else -p end as key", "else p end as key"),
+            ("if p_mode <> 'weighted' and not p_tenants then", "if false then"),
+        ),
         draws=("MaximumInFlight", "PriorityMode"),
         rule="priorities",
     ),

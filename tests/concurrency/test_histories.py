@@ -17,6 +17,7 @@ from concurrency.planted import DRAWN_FAULTS, FAULTS, MOST
 from concurrency.rules import broken
 from concurrency.workload import recorded, two_nodes
 from support import servers
+from support.http import ROOT
 from support.nodes import Nodes
 from support.postgres import Databases
 
@@ -96,6 +97,14 @@ def test_history_with_a_killed_node_breaks_no_rule(
 
     check(ops, seed, path)
     assert [op.type for op in ops if op.op == "kill"] == ["ok"]
+
+
+def test_faults_can_be_planted_in_the_functions_that_stand() -> None:
+    for fault in (FAULTS | DRAWN_FAULTS).values():
+        (file,) = (ROOT / "sql" / "functions").glob(f"*/{fault.function}.sql")
+        text = file.read_text()
+
+        assert fault.planted(text) != text
 
 
 @pytest.mark.slow

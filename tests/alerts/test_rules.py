@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skipmq import runbook
+from skipmq.broker import runbook
 from skipmq.broker.trouble_kinds import KINDS
 from support.http import ROOT
 from support.programs import need

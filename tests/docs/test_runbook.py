@@ -19,7 +19,7 @@ import pytest
 from markdown_it import MarkdownIt
 from psycopg.conninfo import conninfo_to_dict
 
-from skipmq import runbook
+from skipmq.broker import runbook
 from support import pages, servers
 from support.commands import invoke
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually

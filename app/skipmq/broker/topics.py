@@ -18,6 +18,8 @@ from skipmq.database.statement import (
     TEXTS,
     UUID,
     UUIDS,
+    Lookup,
+    Search,
     Statement,
     columns,
 )
@@ -90,7 +92,7 @@ _CREATE = Statement(
     "select topic_id, attributes, tags, is_new from skipmq.create_topic($1, $2, $3, $4, $5)",
     TEXT, JSONB, JSONB, TEXT, TEXT,
 )  # fmt: skip
-_GET = Statement(
+_GET = Lookup(
     "select topic_id, attributes, tags, confirmed, pending, deleted"
     " from skipmq.get_topic($1, $2, $3, $4)",
     TEXT, TEXT, TEXT, BOOLEAN,
@@ -100,14 +102,14 @@ _CHANGE = Statement(
     BIGINT, JSONB, JSONB, TEXTS, TEXT, repeatable=False,
 )  # fmt: skip
 _DELETE = Statement("select skipmq.delete_topic($1, $2, $3)", TEXT, TEXT, TEXT)
-_LIST = Statement(
+_LIST = Search(
     "select name from skipmq.list_topics($1, $2, $3, $4) name", TEXT, TEXT, TEXT, INTEGER
 )
 _SUBSCRIBE = Statement(
     "select subscription_id::text, attributes, confirmed, is_new from skipmq.subscribe($1, $2)",
     BIGINT, JSONB,
 )  # fmt: skip
-_SUBSCRIPTIONS = Statement(
+_SUBSCRIPTIONS = Search(
     f"select {columns(Subscription, subscription_id='subscription_id::text')}"
     " from skipmq.list_subscriptions($1, $2, $3, $4, $5, $6, $7)",
     TEXT, TEXT, TEXT, UUID, TEXT, TEXT, INTEGER,

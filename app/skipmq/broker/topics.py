@@ -58,6 +58,7 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     owner: str
     principal: str
     confirmed: bool
+    authenticated: bool
     signed_unsubscribe: bool
     attributes: Mapping[str, str]
     topic_attributes: Mapping[str, str]
@@ -74,6 +75,8 @@ class Notification(msgspec.Struct, frozen=True, gc=False):
     group_id: str | None = None
     deduplication_id: str | None = None
     trace_header: str | None = None
+    # The JSON of the texts that protocols get instead of `message`.
+    texts: str | None = None
 
 
 class Published(NamedTuple):
@@ -124,8 +127,8 @@ _UNREAD = Statement(
 )  # fmt: skip
 _PUBLISH = Statement(
     "select place, message_id::text, sequence_number, queue_ids, queues, dead_lettered, dropped"
-    " from skipmq.publish_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-    BIGINT, UUIDS, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXTS, TEXT, TEXT,
+    " from skipmq.publish_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    BIGINT, UUIDS, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, TEXTS,
     repeatable=False,
 )  # fmt: skip
 
@@ -278,6 +281,7 @@ async def publish(  # noqa: PLR0913, PLR0917 - all that it stores.
         [each.trace_header for each in messages],
         sender,
         "on",
+        [each.texts for each in messages],
     )
     for _ in range(_TRIES):
         try:

@@ -281,5 +281,5 @@ def test_commands_name_the_partition_that_is_unavailable(
     assert exported.returncode == 1
     assert "20 rows in 1 window, up to transaction" in " ".join(exported.stdout.split())
     last = exported.stderr.splitlines()[-1]
-    assert last.startswith("Error: partition 1 is unavailable: connection")
+    assert last.startswith("skipmq: partition 1 is unavailable: connection")
     assert last.endswith("The others are exported; run this again when it is available")

@@ -23,7 +23,8 @@ class QueueDay(NamedTuple):
 class File:
     """A file of the table: its path in the table, bytes, rows, and lowest and highest xid.
 
-    All its rows are of one partition.
+    `sent` and `settled` are its earliest times, None if they are not known. All its rows are of one
+    partition.
     """
 
     path: str
@@ -34,6 +35,13 @@ class File:
     first: int
     last: int
     partition: int = 0
+    sent: datetime | None = None
+    settled: datetime | None = None
+
+    @property
+    def begin(self) -> datetime | None:
+        """The earliest time of its rows, None if it is not known."""
+        return min(self.sent, self.settled) if self.sent and self.settled else None
 
     @property
     def queue_day(self) -> QueueDay:
@@ -52,6 +60,7 @@ class Written:
     digest: int
     xids: tuple[int, int]
     queue_ids: tuple[int, int]
+    sent_at: tuple[int, int]
     settled_at: tuple[int, int]
     partition: int = 0
 
@@ -68,18 +77,19 @@ class Written:
         """
         day, queue, _ = self.queue_day
         values: dict[str, str | None] = {"day": str(day), "queue": queue}
+        bounds = {"xid": self.xids, "queue_id": self.queue_ids}
         # Times in statistics are in milliseconds: round the maximum up.
-        first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
+        times = {
+            name: (_time(first // 1000), _time(-(-last // 1000)))
+            for name, (first, last) in (("sent_at", self.sent_at), ("settled_at", self.settled_at))
+        }
+        known = {**bounds, **times}
         statistics = {
             "numRecords": self.rows,
-            "minValues": {
-                "xid": self.xids[0], "queue_id": self.queue_ids[0], "settled_at": _time(first),
-            },
-            "maxValues": {
-                "xid": self.xids[1], "queue_id": self.queue_ids[1], "settled_at": _time(last),
-            },
-            "nullCount": {"xid": 0, "queue_id": 0, "settled_at": 0},
-        }  # fmt: skip
+            "minValues": {name: first for name, (first, _) in known.items()},
+            "maxValues": {name: last for name, (_, last) in known.items()},
+            "nullCount": dict.fromkeys(known, 0),
+        }
         return AddAction(
             self.path, self.size, values, self.written_at // 1000, is_new, json.dumps(statistics)
         )

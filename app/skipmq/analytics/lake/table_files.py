@@ -10,6 +10,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from skipmq.analytics.lake.digest import MODULUS
 
+# The columns of which files have statistics.
+STATISTICS = ("xid", "queue_id", "settled_at")
+
 
 class QueueDay(NamedTuple):
     """A queue's rows of a day in a partition, which a queue of the name may have left."""
@@ -72,14 +75,10 @@ class Written:
         first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
         statistics = {
             "numRecords": self.rows,
-            "minValues": {
-                "xid": self.xids[0], "queue_id": self.queue_ids[0], "settled_at": _time(first),
-            },
-            "maxValues": {
-                "xid": self.xids[1], "queue_id": self.queue_ids[1], "settled_at": _time(last),
-            },
-            "nullCount": {"xid": 0, "queue_id": 0, "settled_at": 0},
-        }  # fmt: skip
+            "minValues": _statistics(self.xids[0], self.queue_ids[0], _time(first)),
+            "maxValues": _statistics(self.xids[1], self.queue_ids[1], _time(last)),
+            "nullCount": _statistics(0, 0, 0),
+        }
         return AddAction(
             self.path, self.size, values, self.written_at // 1000, is_new, json.dumps(statistics)
         )
@@ -98,6 +97,10 @@ def digests_of(files: Iterable[Written]) -> dict[QueueDay, int]:
     for file in files:
         digests[file.queue_day] = (digests.get(file.queue_day, 0) + file.digest) % MODULUS
     return digests
+
+
+def _statistics(*values: object) -> dict[str, object]:
+    return dict(zip(STATISTICS, values, strict=True))
 
 
 def _time(milliseconds: int) -> str:

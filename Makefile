@@ -62,7 +62,8 @@ cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OP
 	@cd deploy && exec ../$(BIN)/python -m local_cluster $(OPTIONS)
 
 # Installs wait for the network and compile on one processor each: several at a time.
-SET_UP := $(MAKE) --no-print-directory --jobs 4 CHECKER=$(VENV)/.dev $(VENV)/.dev clients
+CLIENTS := $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ)
+SET_UP := $(MAKE) --no-print-directory --jobs 4 CHECKER=$(VENV)/.dev $(VENV)/.dev packages $(CLIENTS)
 # Together, as none takes both processors for long.
 BEFORE := $(MAKE) --no-print-directory --jobs 3 CHECKER=$(VENV)/.dev lint test-wsgi compiled
 
@@ -72,7 +73,7 @@ test: ## Lint, type-check and run all tests that the gate runs
 	$(GATE) $(WORKERS)
 
 test-all: ## The same with the slow tests
-	@$(SET_UP) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG)
+	@$(SET_UP) $(TASKIQ) $(FASTSTREAM) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG)
 	@$(BEFORE)
 	$(GATE) $(WORKERS) -m "slow or not slow"
 
@@ -139,7 +140,7 @@ reference: $(VENV)/.check ## Write the tables of app/docs/reference as the code 
 packages: ## Install the Debian packages that tests want (as root; otherwise name them)
 	@.ci/packages
 
-clients: packages $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(TASKIQ) $(FASTSTREAM) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ) ## Install the SQS clients and the peer that tests run
+clients: packages $(CLIENTS) $(TASKIQ) $(FASTSTREAM) ## Install the SQS clients and the peer that tests run
 
 bench: bench-peers ## Compare with peers under the same load: hours; CASES="fifo pgmq" for some
 	$(BENCH) bench $(addprefix --case ,$(CASES))

@@ -33,7 +33,7 @@ begin
       skipmq.check_generation(bigint, boolean), skipmq.generations(bigint), skipmq.queue_notices(text, text, text, timestamptz),
       skipmq.dead_letter_queue(bigint), skipmq.dead_letter(bigint, tid[], bigint, timestamptz),
       skipmq.is_sent(bigint, uuid[], timestamptz),
-      skipmq.shard_of(bigint, text, timestamptz), skipmq.shards(bigint), skipmq.lane_of(text, text), skipmq.hold_limits(bigint, boolean),
+      skipmq.shard_of(bigint, text, timestamptz), skipmq.shards(bigint), skipmq.lane_of(text, text), skipmq.lane_order(text, boolean), skipmq.hold_limits(bigint, boolean),
       skipmq.claim_limited_messages(bigint, integer, integer, bigint, integer, boolean, interval), skipmq.move_to_lanes(skipmq.queue, timestamptz),
       skipmq.claim_limited_groups(bigint, integer[], integer, text, text[]), skipmq.walk_lanes(bigint, smallint[], timestamptz, text[], integer, text),
       skipmq.choose_messages(bigint, smallint[], timestamptz, timestamptz, integer, integer, text[], integer[], text[], integer, text),
@@ -41,7 +41,7 @@ begin
       skipmq.count_delayed(bigint[], timestamptz[], integer, uuid[]), skipmq.fold_delayed(timestamptz), skipmq.delayed_ids(bigint, uuid[], timestamptz),
       skipmq.send_tick(skipmq.schedule, timestamptz), skipmq.scan_from(timestamptz, bigint[], bigint[]), skipmq.count_all(bigint),
       skipmq.clear_head(bigint, smallint, timestamptz, timestamptz, timestamptz, bigint, integer, text[]),
-      skipmq.deprioritise(bigint, text[], timestamptz, integer),
+      skipmq.deprioritise(bigint, text[], timestamptz, integer, boolean),
       skipmq.expire_visible(bigint, smallint, timestamptz, timestamptz, timestamptz, integer),
       skipmq.move_to_dead_letter_queue(bigint, smallint, bigint, integer, timestamptz, timestamptz, integer),
       skipmq.move_batch(bigint, bigint, integer, text[]), skipmq.is_redrivable(bigint, bigint, boolean), skipmq.redrive_failure(bigint, text), skipmq.queue_since(text),
@@ -63,8 +63,8 @@ begin
       skipmq.check_grant(text, text, text, text), skipmq.granted_queue(text, text, text, text),
       skipmq.is_readable(bigint, smallint, timestamptz, timestamptz), skipmq.readable_from(bigint, smallint, timestamptz, timestamptz), skipmq.try_oldest_message(bigint, boolean), skipmq.try_count_messages(bigint, bigint),
       skipmq.repeated_messages(bigint, boolean, integer, integer), skipmq.held_back(bigint, text, float8), skipmq.new_failures(bigint, boolean, timestamptz, integer), skipmq.note_failure_kinds(bigint, bigint[], timestamptz),
-      skipmq.notification(text, uuid, bigint, text, text, text, timestamptz, text), skipmq.filter_document(text, text), skipmq.matches_policy(jsonb, jsonpath, jsonb), skipmq.deliveries(skipmq.topic, uuid, text, integer, text, text, text, jsonb, jsonb, uuid, integer),
-      skipmq.announce_access_keys()
+      skipmq.notification(text, uuid, bigint, text, text, text, timestamptz, text, jsonb), skipmq.filter_document(text, text), skipmq.matches_policy(jsonb, jsonpath, jsonb), skipmq.deliveries(skipmq.topic, uuid, text, integer, text, text, jsonb, text, jsonb, jsonb, jsonb, uuid, integer),
+      skipmq.send_confirmation(bigint, uuid), skipmq.delivery_rate(jsonb, jsonb), skipmq.announce_access_keys()
       from skipmq_node;
     -- Only the owner decides which keys may sign and which applications may use which queues.
     revoke execute on function

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from support.browser import Browser
 
 # A machine that has much else to do stands still now and then, and no example is to blame for that.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# Each run has other examples.
+settings.register_profile(
+    "patient", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")
 
 # Folders whose tests share what is dear, or would take each other's processors: a worker has them.

@@ -23,9 +23,13 @@ create table skipmq.subscription (
   -- The account and the ARN of the caller that subscribed.
   owner text not null,
   principal text not null,
-  -- What confirms it, if it had to be, within two days.
+  -- What confirms it, if it had to be, within two days of created_at.
   token text,
   confirmed boolean not null default true,
+  -- Whether a signed request confirmed it.
+  authenticated boolean not null default false,
+  -- Whether its link ended it, which its token revokes.
+  ended boolean not null default false,
   -- Whether only a signed request of the owner may end it.
   signed_unsubscribe boolean not null default false,
   -- The attributes that were set, as texts by their names.
@@ -47,6 +51,9 @@ create table skipmq.subscription (
   -- Whether the queue's policy with this digest allows the topic to send.
   policy_digest text,
   policy_allows boolean,
+  -- The messages a second that the address takes, null for any, and when the next one may be claimed.
+  throttle float8,
+  throttled_until timestamptz not null default '-infinity',
   created_at timestamptz not null,
   primary key (topic_id, subscription_id)
 );
@@ -56,7 +63,9 @@ create index subscription_token on skipmq.subscription (token) where token is no
 -- For the move of a queue to another partition.
 create index subscription_queue on skipmq.subscription (account, region, name) where name is not null;
 -- For claim_deliveries: those over HTTP.
-create index subscription_http on skipmq.subscription (topic_id, subscription_id) where protocol <> 'sqs';
+create index subscription_http on skipmq.subscription (topic_id, subscription_id) where protocol in ('http', 'https');
+-- For expire_subscriptions: those to confirm.
+create index subscription_pending on skipmq.subscription (created_at) where not confirmed;
 
 -- What is to be delivered over HTTP.
 create table skipmq.http_delivery (

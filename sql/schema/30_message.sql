@@ -17,7 +17,7 @@ create table skipmq.message (
   -- That count at the move to this queue by a redrive policy, whose limit counts the receives since; null: it was 0.
   arrival_count integer,
   -- In a standard queue: 0 for messages never received, 1 for those of noisy tenants, 2 for received ones. In the lanes of a
-  -- limited queue: 10 for messages never received and 20 for received ones, plus the priority, 0 to 9.
+  -- limited queue: 10 for messages never received, 20 for received ones and 30 for those of noisy tenants, plus the priority, 0 to 9.
   shard smallint not null default 0,
   group_no bigint,
   sequence_number bigint,

@@ -24,12 +24,15 @@ create table skipmq.schedule (
   failure text,
   -- Whether next_at is the time of a tick; otherwise a node determines it.
   planned boolean not null default false,
+  -- When a node determined it: a time that is to come shows that the clock was set back since.
+  planned_at timestamptz,
   -- Null: it has ended.
   next_at timestamptz,
   primary key (account, region, name)
 );
 -- For due_schedules.
 create index schedule_next on skipmq.schedule (next_at) where next_at is not null and not paused;
+create index schedule_planned on skipmq.schedule (planned_at) where next_at is not null and not paused;
 
 -- The key lets each tick send one message.
 create table skipmq.schedule_tick (

@@ -9,8 +9,8 @@ create table skipmq.paused_group (
   constraint paused_group_pkey primary key (queue_id, group_id)
 );
 
--- Until when the receives so far use a queue's rate up (GCRA's theoretical arrival time), and that of each of its groups: a
--- FIFO queue's have their number, the queue the key ''. A time that has passed is as good as no row.
+-- Until when the receives so far use a queue's rate up (GCRA's theoretical arrival time), and that of each of its groups, whose
+-- key is their name; the queue's is ''. A time that has passed is as good as no row.
 create table skipmq.receive_rate (
   queue_id bigint not null,
   key text collate "C" not null,

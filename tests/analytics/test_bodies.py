@@ -135,6 +135,7 @@ def test_both_engines_give_the_same_columns(spark: "SparkSession", tmp_path: Pat
     assert unfit == list(UNFIT)
 
 
+@pytest.mark.slow
 def test_columns_are_the_same_from_lake_database_and_stream(
     spark: "SparkSession",
     source: "Source",

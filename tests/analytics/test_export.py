@@ -238,7 +238,11 @@ UNDONE = {
 
 @pytest.mark.parametrize(
     ("undone", "taken_back"),
-    [("missing", {10, 20, 30}), ("replaced", {10, 20, 30}), ("nothing", {0})],
+    [
+        pytest.param("missing", {10, 20, 30}, marks=pytest.mark.slow),
+        ("replaced", {10, 20, 30}),
+        pytest.param("nothing", {0}, marks=pytest.mark.slow),
+    ],
 )
 def test_transactions_that_a_failover_undid_are_taken_back(
     spark: SparkSession,

@@ -68,6 +68,7 @@ def written(spark: "SparkSession", place: Path) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in found.select(*FACTS.split(", ")).orderBy("id", "xid").collect()]
 
 
+@pytest.mark.slow
 def test_stream_goes_on_in_each_partition_and_keeps_to_its_limit(
     spark: "SparkSession", two: Partitions, owners: list[Connection], tmp_path: Path
 ) -> None:
@@ -196,6 +197,7 @@ def test_reports_read_the_messages_that_wait_in_each_partition(
     assert queue_settings.from_database(routed)["queue"].to_pylist() == ["mails", "tea"]
 
 
+@pytest.mark.slow
 def test_messages_are_erased_in_each_partition_and_the_lake(
     spark: "SparkSession", routed: "Source", owners: list[Connection], place: str
 ) -> None:

@@ -194,6 +194,7 @@ def test_erasure_leaves_the_rows_of_each_partition_in_files_of_its_own(
     assert stored_rows.altered(lake.table, {file.queue_day for file in lake.files}) == {}
 
 
+@pytest.mark.slow
 def test_export_while_writers_commit_late_in_both_misses_and_doubles_nothing(
     spark: "SparkSession",
     routed: "Source",

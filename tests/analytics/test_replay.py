@@ -114,7 +114,12 @@ create trigger hold before insert on skipmq.message
 
 
 @pytest.mark.parametrize(
-    ("name", "rate", "left"), [("again", 0, 1500), ("again", 400, 1100), ("again.fifo", 0, 900)]
+    ("name", "rate", "left"),
+    [
+        pytest.param("again", 0, 1500, marks=pytest.mark.slow),
+        pytest.param("again", 400, 1100, marks=pytest.mark.slow),
+        ("again.fifo", 0, 900),
+    ],
 )
 def test_replay_killed_in_the_middle_and_repeated_sends_each_message_once(
     owner: Connection, database: str, name: str, rate: int, left: int

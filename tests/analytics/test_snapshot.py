@@ -83,6 +83,7 @@ def test_history_and_live_messages_add_up_while_messages_move(
     assert settled == sorted(set(settled))
 
 
+@pytest.mark.slow
 def test_report_has_each_message_once_while_messages_move(
     spark: SparkSession, source: Source, database: str, owner: Connection
 ) -> None:

@@ -128,6 +128,7 @@ def test_export_from_a_standby_that_is_behind_has_what_it_has_applied_and_then_t
     assert (rest.rows, lake_rows(spark, place)) == (10, rows_of(primary))
 
 
+@pytest.mark.slow
 def test_partition_is_exported_as_far_as_its_standby_has_applied(
     spark: "SparkSession",
     servers: tuple[Databases, Databases],

@@ -159,6 +159,7 @@ def reword(place: Path, **changes: Any) -> None:
     last.with_name(f".{last.name}.crc").unlink()
 
 
+@pytest.mark.slow
 def test_stream_on_another_timeline_has_duplicates_that_can_be_told_by_their_keys(
     stream: SparkSession, database: str, owner: Connection, tmp_path: Path
 ) -> None:
@@ -183,6 +184,7 @@ def test_stream_on_another_timeline_has_duplicates_that_can_be_told_by_their_key
     )
 
 
+@pytest.mark.slow
 def test_stream_on_another_timeline_that_has_the_last_batch_brings_nothing_twice(
     stream: SparkSession, database: str, owner: Connection, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ import click
 import psycopg
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from bench import chart, databases, machine, report
+from bench import databases, machine, report
 from bench.cases import CASES, Case
 from bench.machine import Unavailable
 from bench.peers import BEFORE
@@ -43,6 +43,8 @@ class Results:
         named = [peer for peer in PEERS_NAMED if any(name.startswith(peer) for name in there)]
         line = subtitle(self.about, *named)
         self.markdown.write_text(report.markdown(comparisons, line))
+        from bench import chart  # noqa: PLC0415 - Matplotlib, when all is measured.
+
         chart.ratios(comparisons, line, self.png)
 
 

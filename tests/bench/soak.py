@@ -12,7 +12,7 @@ from statistics import median
 import click
 from rich.console import Console
 
-from bench import chart, databases, load, peers, report, usage
+from bench import databases, load, peers, report, usage
 from bench.__main__ import RESULTS, about, subtitle
 from bench.load import Outcome, Shape
 from bench.machine import Unavailable
@@ -60,6 +60,8 @@ def soak(*, quick: bool, output: Path) -> None:
     output.mkdir(parents=True, exist_ok=True)
     name = f"{found['date']}-{found['commit']}-soak{'-quick' if quick else ''}"
     (output / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    from bench import chart  # noqa: PLC0415 - Matplotlib, when all is measured.
+
     chart.memory(samples, grown, most, subtitle(found), output / f"{name}.png")
     console.print(
         f"{outcome.rate:,.0f} messages/s; memory {samples[0][1]:.0f} MB at first,"

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from skipmq import config
-from support import commands
+from support import commands, forks
 from support.http import SKIPMQ, environment, free_port
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
 from support.postgres import Databases, as_node
@@ -99,13 +99,9 @@ def test_changes_of_keys_are_on_the_record(url: str, keys: Keys) -> None:
 def test_secrets_are_shown_whole_on_a_narrow_terminal(url: str, keys: Keys) -> None:
     key = keys.run("create")["access_key_id"]
 
-    done = subprocess.run(
+    done = forks.run(
         [*SKIPMQ, "keys", "session", key],
-        env=environment({"database_url": url, "master_key": MASTER_KEY}) | {"COLUMNS": "20"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
+        environment({"database_url": url, "master_key": MASTER_KEY}) | {"COLUMNS": "20"},
     )
 
     shown = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines()[:3])

@@ -1,11 +1,11 @@
 """The `psql` command."""
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from support import forks
 from support.http import SKIPMQ, environment
 from support.postgres import Databases
 
@@ -21,14 +21,8 @@ def run(
     *words: str, code: int = 0, variables: Mapping[str, str] | None = None, **settings: object
 ) -> str:
     """Run a command; return what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment(settings) | dict(variables or {}),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        input="select current_user;\n",
+    done = forks.run(
+        [*SKIPMQ, *words], environment(settings) | dict(variables or {}), "select current_user;\n"
     )
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr

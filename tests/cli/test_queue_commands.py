@@ -11,6 +11,7 @@ import pytest
 
 from support import commands
 from support.commands import following
+from support.forks import Forked
 from support.http import SKIPMQ, environment, eventually
 from support.postgres import Databases, as_node
 
@@ -301,7 +302,7 @@ def test_redrive_goes_on_after_it_is_interrupted(url: str) -> None:
     run(url, "create", "dead")
     run(url, "create", "work", "-a", f"RedrivePolicy={policy}")
     run(url, "send", "dead", "tea", "--count", "100")
-    with subprocess.Popen(
+    with Forked(
         [*SKIPMQ, "queue", "redrive", "dead", "--to", "work", "--rate", "1", "--yes"],
         env=environment({"database_url": url}),
         stderr=subprocess.PIPE,
@@ -322,7 +323,7 @@ def test_redrive_goes_on_after_it_is_interrupted(url: str) -> None:
 
 def test_wait_is_ended_by_a_message(url: str) -> None:
     run(url, "create", "orders")
-    with subprocess.Popen(
+    with Forked(
         [*SKIPMQ, "queue", "receive", "orders", "--wait", "20", "--json"],
         env=environment({"database_url": url}),
         stdout=subprocess.PIPE,

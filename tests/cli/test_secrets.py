@@ -2,7 +2,6 @@
 
 import json
 import re
-import subprocess
 import urllib.error
 import urllib.request
 from base64 import b64encode
@@ -19,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from skipmq import cli
 from skipmq.database import embedded
-from support import servers
+from support import forks, servers
 from support.analytics import SHORT_LIVED
 from support.command_lines import PASSWORD, commands
 from support.commands import invoke, loaded
@@ -94,15 +93,7 @@ def run(*words: str, code: int | None = None, **settings: object) -> str:
         here = invoke(words, variables)
         assert code is None or here.code == code, here
         return clean(here.stdout + here.stderr)
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=variables,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        input="",
-    )
+    done = forks.run([*SKIPMQ, *words], variables, seconds=300)
     said = done.stdout + done.stderr
     assert code is None or done.returncode == code, said
     assert "Traceback" not in said

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from support import forks
 from support.http import SKIPMQ, NodeProcess, environment, free_port
 from support.postgres import Databases, as_node
 from support.sql import Queue, redrive_policy
@@ -29,14 +30,7 @@ def url(embedded_databases: Databases) -> Iterator[str]:
 
 
 def run(settings: dict[str, str], *words: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [*SKIPMQ, "trouble", *words],
-        env=environment(settings),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = forks.run([*SKIPMQ, "trouble", *words], environment(settings))
     assert "Traceback" not in done.stderr
     return done.returncode, done.stdout
 

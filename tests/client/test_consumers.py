@@ -229,15 +229,19 @@ def test_consumer_of_an_untyped_queue_gets_what_its_handler_wants(
 
 
 def test_schedule_of_a_handler_is_declared_when_the_app_starts(app: App, owner: Connection) -> None:
-    @app.schedule("30 2 * * *", {"n": 1}, zone="Europe/Berlin")
+    @app.schedule("30 2 * * *", {"n": 1}, zone="Europe/Berlin", priority=9)
     @app.consumer(Queue("orders", dict))
     def nightly(body: dict[str, Any]) -> None: ...
 
     app.drain()
     app.drain()
 
-    rows = owner.execute("select name, queue, expression, zone, body from skipmq.schedule")
-    assert rows.fetchall() == [("nightly", "orders", "30 2 * * *", "Europe/Berlin", '{"n":1}')]
+    rows = owner.execute(
+        "select name, queue, expression, zone, body,"
+        " attributes -> 'SkipMQ.Priority' ->> 'StringValue' from skipmq.schedule"
+    )
+    declared = ("nightly", "orders", "30 2 * * *", "Europe/Berlin", '{"n":1}', "9")
+    assert rows.fetchall() == [declared]
 
 
 def test_schedule_of_no_consumer_is_refused(app: App) -> None:

@@ -310,6 +310,27 @@ def test_message_is_delivered_at_a_time(owner: Connection, shop: str) -> None:
     assert second > first
 
 
+def test_messages_have_the_priority_that_they_are_sent_with(owner: Connection, shop: str) -> None:
+    strict = '{"PriorityMode": "strict"}'
+    owner.execute("select skipmq.set_queue_attributes(skipmq.queue_id('orders'), %s)", (strict,))
+
+    with psycopg.connect(shop) as tx:
+        orders.send_many([{"n": 1}, {"n": 2}], using=tx, priority=0, attributes={"a": 1})
+        orders.send({"n": 3}, using=tx, priority=9)
+
+    rows = owner.execute("select body from skipmq.receive_message('orders', 10)").fetchall()
+    assert rows[0] == ('{"n":3}',)
+    assert len(rows) == 3
+
+
+@pytest.mark.parametrize(
+    ("queue", "priority"), [("orders", 10), ("orders", -1), ("orders", "9"), ("orders.fifo", 1)]
+)
+def test_priority_that_cannot_be_is_refused(queue: str, priority: Any) -> None:
+    with pytest.raises(ClientError, match="priority="):
+        Queue(queue, str).send("x", using=None, group="g", priority=priority)
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [

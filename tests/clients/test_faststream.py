@@ -7,6 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from support import programs
 from support.http import client, eventually
 
@@ -41,6 +43,7 @@ async def send(messages):
 """
 
 
+@pytest.mark.slow
 def test_faststream_handles_each_message_and_a_failure_is_dead_lettered(
     endpoint: str, tmp_path: Path
 ) -> None:

@@ -3,6 +3,8 @@
 Each program checks what its library gives it, and prints a summary.
 """
 
+import pytest
+
 from support import programs
 from support.http import client
 
@@ -47,6 +49,7 @@ def test_gocloud_subscription_keeps_the_order_of_a_group(endpoint: str) -> None:
     assert summary["left"] == ["0", "0"]
 
 
+@pytest.mark.slow
 def test_spring_listeners_take_messages_of_standard_queues_and_of_a_fifo(endpoint: str) -> None:
     summary = programs.java("Listeners").run(endpoint, "spring")
 

@@ -6,6 +6,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from support import programs
 from support.http import client, eventually
 
@@ -64,6 +66,7 @@ async def send(tasks):
 """
 
 
+@pytest.mark.slow
 def test_taskiq_worker_runs_retries_delays_extends_and_keeps_order(
     endpoint: str, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from bench import machine
 from bench.report import console as wide_console
-from cluster import chart, neighbours, report
+from cluster import neighbours, report
 from cluster.faults import FAULTS, missing
 from cluster.history import Op, read
 from cluster.injector import Injector
@@ -55,6 +55,8 @@ class Results:
         files = [self.folder / f"{self.name}.{kind}" for kind in ("json", "png")]
         found = self.about | {"runs": [outcome.as_json() for outcome in outcomes]}
         files[0].write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        from cluster import chart  # noqa: PLC0415 - Matplotlib, when all is measured.
+
         chart.draw(outcomes, subtitle(self.about), files[1])
         return files
 

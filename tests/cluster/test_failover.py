@@ -32,8 +32,8 @@ FOLDER = ROOT / ".cache" / "faults"
 IN_GATE = [name for name, fault in FAULTS.items() if fault.in_gate]
 FIXED_SEED = 1
 RANDOM_SEED = random.SystemRandom().randrange(2, 10**6)
-# Messages a second: half the load of the long form.
-RATE = 60.0
+# Messages a second: a quarter of the load of the long form.
+RATE = 30.0
 # A fault may take so many times as long as it should: the machine may have much else to do.
 SLACK = 12.0
 # What is corrupted, and how often at least for all of it to be detected.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cluster import chart, report
+from cluster import report
 from cluster.__main__ import command
 from cluster.bounds import BOUNDS
 from cluster.faults import FAULTS
@@ -82,6 +82,8 @@ def test_numbers_and_findings_stand_in_the_result(ops: list[Op]) -> None:
 
 
 def test_runs_are_drawn(tmp_path: Path, ops: list[Op]) -> None:
+    from cluster import chart  # noqa: PLC0415 - Matplotlib, for this test alone.
+
     chart.draw([judge(ops), judge(ops, connect="haproxy")], "subtitle", tmp_path / "runs.png")
 
     assert (tmp_path / "runs.png").stat().st_size > 20_000

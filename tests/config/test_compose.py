@@ -6,7 +6,6 @@ A node gets the command, the variables and the files that its container would ge
 import json
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ import boto3
 import pytest
 import yaml
 
-from support import pages
+from support import forks, pages
 from support.http import ROOT, SKIPMQ, NodeProcess, environment, free_port, raw
 from support.imports import DOCUMENTED
 
@@ -78,12 +77,7 @@ class Container:
 
     def port(self) -> int:
         """Return the port that the node in it listens on."""
-        done = subprocess.run(
-            [*SKIPMQ, "config", "--json"],
-            env=environment({}) | self.variables,
-            capture_output=True,
-            check=True,
-        )
+        done = forks.run([*SKIPMQ, "config", "--json"], environment({}) | self.variables)
         port: int = json.loads(done.stdout)["port"]["value"]
         return port
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from skipmq.config.declarations import DeclaredQueue
-from skipmq.config.imports import elasticmq
+from skipmq.config import queue_files
+from skipmq.config.declarations import DeclaredQueue, DeclaredSchedule
+from skipmq.config.imports import elasticmq, toml
 from skipmq.config.imports.found import Found, UnreadableError
 from support.imports import DOCUMENTED
 
@@ -350,3 +351,30 @@ def test_error_in_an_included_file_names_that_file(file: Path) -> None:
     included.write_text("queues {\n\n  orders { delay = ${NOWHERE} }\n}\n")
     with pytest.raises(UnreadableError, match=r"queues\.conf, line 3: "):
         read(file, 'x = 1\ninclude "queues.conf"\n')
+
+
+def test_topics_and_schedules_are_those_of_toml(file: Path) -> None:
+    found = read(
+        file,
+        'queues { jobs { schedules { hourly { when = "every hour", body = { a = 1 } } }\n'
+        '  topics { news { RawMessageDelivery = true, FilterPolicy = { a = ["x"] } }\n'
+        '    "sport.fifo" { } } } }',
+    )
+    copied = file.with_suffix(".toml")
+    copied.write_text(toml.write(found.queues))
+    problems: list[str] = []
+
+    (queue,) = found.queues
+    assert queue.topics == {
+        "news": {"RawMessageDelivery": "true", "FilterPolicy": '{"a": ["x"]}'},
+        "sport.fifo": {},
+    }
+    assert queue.schedules == {"hourly": DeclaredSchedule(when="every hour", body={"a": 1})}
+    assert queue_files.read(copied, problems).queues == found.queues
+    assert found.differences == ()
+    assert problems == []
+
+
+def test_invalid_topic_is_refused(file: Path) -> None:
+    with pytest.raises(UnreadableError, match=r"queues\.jobs: topics: Expected `object`"):
+        read(file, "queues { jobs { topics { news = 1 } } }")

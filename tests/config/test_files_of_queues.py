@@ -11,6 +11,7 @@ import pytest
 
 from bench import machine, peers
 from skipmq.testing import Server, TestingError
+from support import forks
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually, extension
 from support.postgres import Databases, as_node
 from support.programs import not_here
@@ -157,12 +158,8 @@ def test_file_of_queues_is_named_relative_to_the_file_of_settings(
 def test_file_with_an_error_is_one_sentence(tmp_path: Path, name: str, text: str, why: str) -> None:
     file = tmp_path / name
     file.write_text(text)
-    done = subprocess.run(
-        [*SKIPMQ, "serve", "--ephemeral", "--queues", str(file)],
-        env=environment({"port": 0}),
-        capture_output=True,
-        text=True,
-        check=False,
+    done = forks.run(
+        [*SKIPMQ, "serve", "--ephemeral", "--queues", str(file)], environment({"port": 0})
     )
 
     assert done.returncode == 2
@@ -215,6 +212,7 @@ def test_pytest_finds_the_queues_of_a_conf(conf: Path) -> None:
     assert "1 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 def test_conf_makes_the_queues_that_elasticmq_makes_of_it(tmp_path: Path, conf: Path) -> None:
     try:
         machine.elasticmq_jars()

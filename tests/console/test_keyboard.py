@@ -212,6 +212,7 @@ def test_colours_are_chosen_and_kept(page: str, browser: Browser, screenshots: P
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_redrive_shows_its_progress_and_is_cancelled(
     page: str, browser: Browser, sqs: Any, name: str, screenshots: Path
 ) -> None:

@@ -116,7 +116,17 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("page", PAGES)
+# Of the templates of others, in another state.
+ALIKE = {
+    *("queues-none", "queue-dead", "messages-empty", "send-fifo", "settings", "dead-letters-none"),
+    *("audit-none", "timeline-none", "no-page"),
+}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page in ALIKE else []) for page in PAGES],
+)
 @pytest.mark.usefixtures("queues")
 def test_page_is_sound_in_both_widths_and_schemes_and_axe_finds_nothing_serious(
     node: NodeProcess, browser: Browser, screenshots: Path, page: str

@@ -94,6 +94,7 @@ def test_total_loss_of_the_server_loses_nothing_that_was_acknowledged(
     assert sorted(body for (body,) in found) == sorted(traffic.sent)
 
 
+@pytest.mark.slow
 def test_restore_to_a_time_undoes_a_deleted_queue(server: Server, node: NodeProcess) -> None:
     orders = Shop(node, "orders")
     fifo = Shop(node, "orders.fifo", FifoQueue="true")

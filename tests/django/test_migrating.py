@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
-import pytest
 
 from skipmq.database import schema
 from support.postgres import Connection, Databases
@@ -19,7 +18,6 @@ def installed(connection: Connection) -> bool:
     return bool(number(connection, "select to_regclass('skipmq.message') is not null"))
 
 
-@pytest.mark.every_server
 def test_schema_and_queues_come_before_what_depends_on_them(
     manage: Any, tables: Connection
 ) -> None:

@@ -28,6 +28,7 @@ def test_manage_py_test_has_the_schema_by_itself(manage: Any, tables: Connection
     assert not number(tables, "select count(*) from pg_database where datname = %s", name)
 
 
+@pytest.mark.slow
 def test_databases_of_parallel_tests_have_it_too(manage: Any) -> None:
     assert passed(manage.run("test", "--parallel", "2", "--shuffle")) == 13
 
@@ -40,7 +41,11 @@ def test_database_of_pytest_has_it_too(manage: Any, workers: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [{"migrate": False}, {"managed": False}], ids=["without migrations", "not managed"]
+    "setting",
+    [
+        pytest.param({"migrate": False}, id="without migrations", marks=pytest.mark.slow),
+        pytest.param({"managed": False}, id="not managed"),
+    ],
 )
 def test_database_of_tests_has_it_whatever_the_settings_say(
     manage: Any, setting: dict[str, bool]

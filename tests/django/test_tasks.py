@@ -12,11 +12,13 @@ from support.postgres import Connection
 from support.sql import number
 
 BACKEND = "skipmq.django.tasks.SkipMQBackend"
+NIGHTLY = {"task": "shop.tasks.add", "expression": "0 3 * * *", "args": [7], "kwargs": {"b": 1}}
 TASKS: dict[str, Any] = {
-    "default": {"BACKEND": BACKEND},
+    "default": {"BACKEND": BACKEND, "OPTIONS": {"SCHEDULES": {"nightly": NIGHTLY}}},
     "patient": {"BACKEND": BACKEND, "QUEUES": ["letters"], "OPTIONS": {"ATTEMPTS": 2}},
     "exact": {"BACKEND": BACKEND, "QUEUES": ["exact"], "OPTIONS": {"ATOMIC": True}},
 }
+RUN = "select skipmq.change_schedule('nightly', 'run')"
 ENQUEUE = """
 import json
 from datetime import timedelta
@@ -109,9 +111,13 @@ def test_tasks_are_enqueued_with_the_transaction_and_their_results_are_kept(
     left = "select receive_count, visible_at > now() + interval '14 minutes' from skipmq.message"
     own = f"where queue_id > 0 and body like '%{ids['tomorrow']}%'"
     tables.execute(f"update skipmq.message set visible_at = now() {own}")  # type: ignore[arg-type]
+    # Declared by the first worker.
+    assert [number(tables, RUN), number(tables, RUN)] == [1, 1]
     with tasks.start("skipmq_work", "--once", "skipmq_tasks") as worker:
         worker.ended()
     assert tables.execute(f"{left} {own}").fetchall() == [(0, True)]  # type: ignore[arg-type]
+    done = "select count(*) from skipmq_tasks_taskrun where return_value = %s and status = %s"
+    assert number(tables, done, '{"sum": 8}', "SUCCESSFUL") == 2
 
 
 def test_failed_task_is_tried_again_and_then_dead_lettered(tasks: Any, tables: Connection) -> None:
@@ -176,7 +182,7 @@ def test_backend_that_cannot_be_is_found_by_the_check(manage: Any) -> None:
         "default": {
             "BACKEND": BACKEND,
             "QUEUES": ["lines.fifo"],
-            "OPTIONS": {"ATEMPTS": 3, "KEEP_DAYS": 0},
+            "OPTIONS": {"ATEMPTS": 3, "KEEP_DAYS": 0, "SCHEDULES": {"nightly": {"task": "x"}}},
         },
     }
 
@@ -185,6 +191,7 @@ def test_backend_that_cannot_be_is_found_by_the_check(manage: Any) -> None:
     for text in (
         "TASKS['default'] has the unknown option 'ATEMPTS'.",
         "TASKS['default'] has KEEP_DAYS 0.",
+        "TASKS['default'] has the schedule 'nightly': {'task': 'x'}.",
         "TASKS['default'] has the FIFO queue 'lines.fifo'.",
     ):
         assert f"(skipmq.E003) {text}" in said

@@ -174,7 +174,9 @@ def test_connection_of_a_handler_is_closed_as_after_a_request(
         assert worker.process.poll() is None
 
 
-@pytest.mark.parametrize("queue", ["sessions", "async-sessions"])
+@pytest.mark.parametrize(
+    "queue", ["sessions", pytest.param("async-sessions", marks=pytest.mark.slow)]
+)
 def test_connection_that_broke_is_replaced(shop: Any, tables: Connection, queue: str) -> None:
     """One that is kept, as CONN_MAX_AGE says, and whose session the server ends."""
     shop.settings["databases"]["default"]["CONN_MAX_AGE"] = None

@@ -19,8 +19,8 @@ import pytest
 from markdown_it import MarkdownIt
 from psycopg.conninfo import conninfo_to_dict
 
-from skipmq import runbook
-from support import pages, servers
+from skipmq.broker import runbook
+from support import forks, pages, servers
 from support.commands import invoke
 from support.http import SKIPMQ, NodeProcess, client, environment, eventually
 from support.key_commands import MASTER_KEY, Keys
@@ -96,9 +96,8 @@ class Shop:
         for given in pages.commands(block(section, holds)):
             words = [Template(each).safe_substitute(values, ACCOUNT=self.account) for each in given]
             if words[0] == "psql":  # It takes the place of its process.
-                done = subprocess.run(
-                    [*SKIPMQ, *words], env=variables, capture_output=True, text=True, check=True
-                )
+                done = forks.run([*SKIPMQ, *words], variables)
+                assert done.returncode == 0, done.stderr
                 printed.append(done.stdout)
                 continue
             ended = invoke(tuple(words), variables, "y\n")

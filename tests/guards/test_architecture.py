@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,14 +59,18 @@ def test_actions_are_the_twenty_three_of_sqs() -> None:
     assert len(ACTIONS) == 23, remedy
 
 
+@cache
+def callers() -> tuple[dict[Path, str], list[str]]:
+    """Return what may call a function: the files of SQL, and the text of modules."""
+    sql = {file: file.read_text() for file in [*FUNCTIONS, files.folder("sql") / "partitions.sql"]}
+    return sql, [file.read_text() for each in SQL_FOLDERS for file in (APP / each).rglob("*.py")]
+
+
 @pytest.mark.parametrize("file", FUNCTIONS, ids=lambda f: f.stem)
 def test_sql_function_has_contract_caller_and_test(file: Path) -> None:
     text = file.read_text()
     positions = [text.find(head) for head in CONTRACT]
-    others = [
-        f.read_text() for f in [*FUNCTIONS, files.folder("sql") / "partitions.sql"] if f != file
-    ]
-    python = [f.read_text() for folder in SQL_FOLDERS for f in (APP / folder).rglob("*.py")]
+    others, python = callers()
     said = re.search(r"-- Called by:(.*?)-- Locks", text, re.DOTALL)
 
     assert -1 not in positions, f"the file begins with a contract: {', '.join(CONTRACT)}"
@@ -73,8 +78,10 @@ def test_sql_function_has_contract_caller_and_test(file: Path) -> None:
     assert positions[0] == 0, "the contract is the head of the file"
     assert f"create function skipmq.{file.stem}(" in text, "the file is named after its function"
     assert text.count("create function") == 1, "one function a file"
-    called = any(f"skipmq.{file.stem}(" in other for other in [*others, *python])
-    called = called or any(f'skipmq.{file.stem}"\n' in module for module in python)
+    called = any(f"skipmq.{file.stem}(" in other for path, other in others.items() if path != file)
+    called = called or any(
+        f"skipmq.{file.stem}{end}" in module for module in python for end in ("(", '"\n')
+    )
     assert called or (said and "SQL users" in said[1]), "call it, say SQL users do, or delete it"
     test = ROOT / "tests" / "sql" / f"test_{file.stem}.py"
     assert test.exists(), f"test it in tests/sql/{test.name}"

@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,7 +70,9 @@ def found() -> Iterator[Found]:
                     yield Found(f"{file}: {function.name}", pattern, method)
 
 
-ALL = sorted(set(found()), key=lambda each: each.where)
+@cache
+def everywhere() -> list[Found]:
+    return sorted(set(found()), key=lambda each: each.where)
 
 
 def test_every_expression_is_found() -> None:
@@ -79,22 +82,24 @@ def test_every_expression_is_found() -> None:
         if path.relative_to(APP).parts[0] not in OWN_TEXTS
     )
 
-    assert len(ALL) == written, "name a compiled expression in its module: NAME = re.compile(…)"
-    composed = {each.where for each in ALL if each.pattern is None}
+    assert len(everywhere()) == written, (
+        "name a compiled expression in its module: NAME = re.compile(…)"
+    )
+    composed = {each.where for each in everywhere() if each.pattern is None}
     assert composed == COMPOSED, "compile a literal text in the module; COMPOSED has the exceptions"
 
 
-@pytest.mark.parametrize(
-    "each", [each for each in ALL if each.pattern], ids=lambda each: str(each.where)
-)
-def test_expression_reads_every_text_in_linear_time(each: Found) -> None:
-    assert each.pattern is not None
-    assert each.methods, "it is used nowhere: delete it"
-    for method in each.methods:
-        searches, whole = method in SEARCHES, method == "fullmatch"
-        assert not is_ambiguous(each.pattern, searches=searches, whole=whole), (
-            f"two of its parts match the same characters: {each.pattern.pattern}"
-        )
+def test_expressions_read_every_text_in_linear_time() -> None:
+    compiled = [(each, each.pattern) for each in everywhere() if each.pattern]
+
+    assert [each.where for each, _ in compiled if not each.methods] == [], "used nowhere: delete it"
+    ambiguous = [
+        f"{each.where}: {pattern.pattern}"
+        for each, pattern in compiled
+        for method in each.methods
+        if is_ambiguous(pattern, searches=method in SEARCHES, whole=method == "fullmatch")
+    ]
+    assert ambiguous == [], "two of its parts match the same characters"
 
 
 @pytest.mark.parametrize(

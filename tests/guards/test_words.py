@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 # What speaks of people where requests, callers and connections are meant, or is out of use.
 DIALECT = re.compile(
@@ -28,10 +26,10 @@ def files() -> Iterator[Path]:
                 yield path
 
 
-@pytest.mark.parametrize("path", [*files()], ids=lambda path: str(path.relative_to(ROOT)))
-def test_words_are_the_field_s(path: Path) -> None:
+def test_words_are_the_field_s() -> None:
     found = [
-        f"line {number}: {word[0]}"
+        f"{path.relative_to(ROOT)}, line {number}: {word[0]}"
+        for path in files()
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
         for word in DIALECT.finditer(ALLOWED.sub("", line))
     ]

@@ -165,6 +165,7 @@ def test_boolean_attribute_is_taken_in_any_case_and_shown_in_lower(sqs: Any, nam
         ("BodySchemaMode", "some"),
         ("DeduplicationSeconds", "31536001"),
         ("DeduplicationSeconds", "-1"),
+        ("MaximumDelaySeconds", "31536001"),
         ("RetryBackoff", "10"),
         ("RetryBackoff", "{}"),
         ("RetryBackoff", '{"base": -1}'),

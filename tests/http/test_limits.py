@@ -91,6 +91,20 @@ def test_priorities_come_first_and_a_wrong_one_is_refused(sqs: Any, queue: str) 
 
     assert [received(sqs, queue, most=1)[0]["Body"] for _ in range(3)] == ["9", "4", "1"]
 
+    entries = [
+        {
+            "Id": priority,
+            "MessageBody": priority,
+            "MessageAttributes": {
+                "SkipMQ.Priority": {"DataType": "Number", "StringValue": priority}
+            },
+        }
+        for priority in ("2", "11", "8")
+    ]
+    answer = sqs.send_message_batch(QueueUrl=queue, Entries=entries)
+    assert [each["Id"] for each in answer["Failed"]] == ["11"]
+    assert [received(sqs, queue, most=1)[0]["Body"] for _ in range(2)] == ["8", "2"]
+
 
 def test_group_is_paused_listed_and_resumed(
     sqs: Any, queue: str, ask: Callable[..., dict[str, Any]]
@@ -114,5 +128,6 @@ def test_group_is_paused_until_a_time_that_is_to_come(
 ) -> None:
     with pytest.raises(Exception, match="paused until a time that is to come"):
         ask("PauseMessageGroup", QueueUrl=queue, MessageGroupId="a", PausedUntil=1)
+    ask("PauseMessageGroup", QueueUrl=queue, MessageGroupId="g" * 128)
     with pytest.raises(Exception, match="MessageGroupId"):
         ask("PauseMessageGroup", QueueUrl=queue, MessageGroupId="g" * 129)

@@ -8,7 +8,7 @@ import pytest
 from support.http import NodeProcess, raw
 
 
-@pytest.mark.parametrize("kind", ["standard", "fifo"])
+@pytest.mark.parametrize("kind", ["standard", pytest.param("fifo", marks=pytest.mark.slow)])
 def test_pages_of_large_messages_end_by_their_bytes(
     broker: NodeProcess, sqs: Any, queue: str, name: str, kind: str
 ) -> None:

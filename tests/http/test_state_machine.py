@@ -27,7 +27,7 @@ from support.machine import IN_DEAD, LIMITS, STARTS, TIMEOUTS, WIRES, QueueMachi
 from support.model import Message, Queue, StandardQueue
 from support.postgres import Databases
 
-EXAMPLES = 10
+EXAMPLES = 6
 STEPS = 50
 
 DELAYS = st.sampled_from([None, None, 0, 60, 120])
@@ -261,7 +261,7 @@ def run(machine: Callable[[], RuleBasedStateMachine], examples: int) -> None:
     )
 
 
-@pytest.fixture(params=[EXAMPLES, pytest.param(25 * EXAMPLES, marks=pytest.mark.slow)])
+@pytest.fixture(params=[EXAMPLES, pytest.param(40 * EXAMPLES, marks=pytest.mark.slow)])
 def examples(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 

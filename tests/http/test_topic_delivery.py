@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 
 from skipmq.broker.deliveries import Delivery
@@ -13,12 +14,25 @@ from skipmq.protocol.addresses import address, network
 from skipmq.server.processes.deliveries import CONCURRENT
 from skipmq.server.processes.post import is_allowed
 from support.endpoint import Endpoint, endpoint
-from support.http import NodeProcess, eventually, raw
-from support.inbox import RAW, Inbox
+from support.http import NodeProcess, client, eventually, raw
+from support.inbox import RAW, Inbox, subscribe
+from support.postgres import Databases, as_node
 
 _number = count(1)
 ATTEMPT = Delivery(
-    "", "", "", "", "", "", "", raw=False, body="", attempt=1, policy=None, topic_policy=None
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "",
+    raw=False,
+    body="",
+    attempt=1,
+    policy=None,
+    topic_policy=None,
+    throttle=None,
 )
 AT_ONCE = {"numRetries": 2, "numNoDelayRetries": 2}
 
@@ -70,6 +84,45 @@ def test_subscription_is_confirmed_and_ended_by_its_links(
     assert message["Message"] == "news"
     assert raw(message["UnsubscribeURL"]).status == 200
     assert sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"] == []
+
+
+def test_subscription_that_its_link_ended_is_restored(
+    sns: Any, topic: str, server: Endpoint, path: str
+) -> None:
+    arn = server.subscribe(sns, topic, path)
+    sns.publish(TopicArn=topic, Message="x")
+    link = json.loads(server.next(path).body)["UnsubscribeURL"]
+    assert (raw(link).status, raw(link).status) == (200, 200)
+    sent = server.next(path)
+    body = json.loads(sent.body)
+    counts = sns.get_topic_attributes(TopicArn=topic)["Attributes"]
+    assert raw(body["SubscribeURL"]).status == 200
+    sns.publish(TopicArn=topic, Message="again")
+
+    assert sent.headers["x-amz-sns-message-type"] == body["Type"] == "UnsubscribeConfirmation"
+    assert sent.headers["x-amz-sns-subscription-arn"] == arn
+    assert body["Message"] == (
+        f"You have chosen to deactivate subscription {arn}.\nTo cancel this operation and restore"
+        " the subscription, visit the SubscribeURL included in this message."
+    )
+    assert (counts["SubscriptionsPending"], counts["SubscriptionsDeleted"]) == ("0", "1")
+    assert json.loads(server.next(path).body)["Message"] == "again"
+    assert server.posted(path).empty()
+
+
+def test_address_gets_the_text_for_its_protocol(
+    sns: Any, topic: str, server: Endpoint, path: str, inbox: Callable[..., Inbox]
+) -> None:
+    queue = inbox()
+    subscribe(sns, topic, queue, **RAW)
+    server.subscribe(sns, topic, path)
+    server.subscribe(sns, topic, f"{path}/raw", **RAW)
+    texts = {"default": "d", "sqs": "for queues", "http": "for addresses"}
+    sns.publish(TopicArn=topic, Message=json.dumps(texts), MessageStructure="json")
+
+    assert json.loads(server.next(path).body)["Message"] == "for addresses"
+    assert server.next(f"{path}/raw").body == "for addresses"
+    assert queue.bodies() == ["for queues"]
 
 
 def test_notification_has_headers_and_the_envelope(
@@ -143,6 +196,46 @@ def test_endpoint_that_hangs_holds_up_no_other(
     # Of a hundred a few hang, not as many as the node has requests at a time.
     assert server.posted(f"/hang{path}").qsize() < CONCURRENT // 2
     server.release.set()
+
+
+def test_node_that_is_not_on_loopback_posts_to_no_private_address(
+    server: Endpoint, path: str, embedded_databases: Databases
+) -> None:
+    url = as_node(embedded_databases.migrated())
+    with NodeProcess(database_url=url, host="0.0.0.0", auth="off") as node:  # noqa: S104
+        sns = client(node.ready().url, "query", service="sns")
+        topic = sns.create_topic(Name="news")["TopicArn"]
+        sns.subscribe(TopicArn=topic, Protocol="http", Endpoint=server.url + path)
+        eventually(lambda: "see SKIPMQ_DELIVERY_NETWORKS" in node.log)
+
+    assert server.posted(path).empty()
+
+
+@pytest.mark.slow
+def test_message_of_a_killed_node_is_delivered_by_another(
+    server: Endpoint, path: str, embedded_databases: Databases
+) -> None:
+    path, owner_url = f"/hang{path}", embedded_databases.migrated()
+    server.release.clear()
+    with NodeProcess(database_url=as_node(owner_url)) as node:
+        sns = client(node.ready().url, "query", service="sns")
+        topic = sns.create_topic(Name="news")["TopicArn"]
+        server.subscribe(sns, topic, path)
+        id_ = sns.publish(TopicArn=topic, Message="x")["MessageId"]
+        server.next(path)
+        node.process.kill()
+        node.process.wait()
+    server.release.set()
+    with psycopg.connect(owner_url, autocommit=True) as owner:
+        # Its claim ends after a minute.
+        owner.execute("update skipmq.http_delivery set due_at = clock_timestamp()")
+        with NodeProcess(database_url=as_node(owner_url)) as node:
+            node.ready()
+            sent = server.next(path)
+            query = "select count(*) from skipmq.http_delivery"
+            eventually(lambda: owner.execute(query).fetchone() == (0,))
+
+    assert sent.headers["x-amz-sns-message-id"] == id_
 
 
 def test_broker_as_endpoint_publishes_nothing(

@@ -56,7 +56,7 @@ def test_other_actions_of_sns_are_refused_in_one_sentence(sns: Any) -> None:
         sns.list_platform_applications()
 
     assert caught.value.response["Error"]["Code"] == "InvalidAction"
-    assert "neither SMS nor mobile push" in caught.value.response["Error"]["Message"]
+    assert "without SMS, mobile push" in caught.value.response["Error"]["Message"]
 
 
 def test_topic_is_created_once_and_deleted_with_its_subscriptions(
@@ -183,6 +183,38 @@ def test_subscription_is_made_once_and_ended(
 
 
 @pytest.mark.parametrize(
+    ("protocol", "endpoint", "is_confirmed"),
+    [
+        ("sms", "+15551234567", True),
+        ("lambda", f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:f", True),
+        ("firehose", f"arn:aws:firehose:us-east-1:{ACCOUNT}:deliverystream/f", True),
+        ("application", f"{ARN}:endpoint/APNS/a/b", True),
+        ("email", "ann@example.com", False),
+        ("email-json", "ann@example.com", False),
+    ],
+)
+def test_message_for_a_protocol_that_takes_none_is_dead_lettered(
+    sns: Any,
+    topic: str,
+    inbox: Callable[..., Inbox],
+    protocol: str,
+    endpoint: str,
+    is_confirmed: bool,
+) -> None:
+    dead = inbox()
+    redrive = {"RedrivePolicy": json.dumps({"deadLetterTargetArn": dead.arn})}
+    given = {"TopicArn": topic, "Protocol": protocol, "Endpoint": endpoint, "Attributes": redrive}
+    shown = sns.subscribe(**given)["SubscriptionArn"]
+    arn = sns.subscribe(**given, ReturnSubscriptionArn=True)["SubscriptionArn"]
+    sns.publish(TopicArn=topic, Message="x")
+
+    assert shown == (arn if is_confirmed else "pending confirmation")
+    found = sns.get_subscription_attributes(SubscriptionArn=arn)["Attributes"]
+    assert found["PendingConfirmation"] == str(not is_confirmed).lower()
+    assert [json.loads(each)["Message"] for each in dead.bodies()] == ["x"] * is_confirmed
+
+
+@pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("Whatever", "x", "Invalid parameter: AttributeName"),
@@ -234,6 +266,16 @@ def test_pending_subscription_is_confirmed_by_its_token(
     ).fetchall()
     link = f"{broker.url}/?Action=ConfirmSubscription&TopicArn={topic}&Token={token}"
     first, second = raw(link), raw(link)
+    (row_now,) = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    arn = row_now["SubscriptionArn"]
+
+    def is_authenticated() -> str:
+        found = sns.get_subscription_attributes(SubscriptionArn=arn)["Attributes"]
+        return str(found["ConfirmationWasAuthenticated"])
+
+    by_link = is_authenticated()
+    sns.confirm_subscription(TopicArn=topic, Token=token)
+    assert (by_link, is_authenticated()) == ("false", "true")
 
     assert pending["SubscriptionArn"] == "pending confirmation"
     assert row["SubscriptionArn"] == "PendingConfirmation"

@@ -69,7 +69,13 @@ def test_partition_and_router_in_another_encoding_are_refused(
     two.drop()
 
 
-@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII", "MULE_INTERNAL"])
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        "LATIN1",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("SQL_ASCII", "MULE_INTERNAL")),
+    ],
+)
 def test_encoding_of_the_environment_does_not_reach_the_schema(
     databases: Databases, database: str, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:

@@ -116,9 +116,10 @@ def test_default_privileges_do_not_reach_the_janitors_partitions(administrator: 
             "grant select (body, id) on skipmq.message to shopx",
             "role shopx has select (body), select (id) on table skipmq.message",
         ),
-        (
+        pytest.param(
             "grant usage on sequence skipmq.message_id_seq to shopx with grant option",
             "role shopx has usage on sequence skipmq.message_id_seq",
+            marks=pytest.mark.slow,
         ),
         (
             "grant execute on function skipmq.settle to skipmq_node",
@@ -129,25 +130,29 @@ def test_default_privileges_do_not_reach_the_janitors_partitions(administrator: 
             " set role skipmq_node; grant execute on function skipmq.clock to shopx; reset role",
             "role skipmq_node may grant execute on routine skipmq.clock()",
         ),
-        (
+        pytest.param(
             "grant insert on skipmq.alembic_version to skipmq_node",
             "role skipmq_node has insert on table skipmq.alembic_version",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "grant create, usage on schema skipmq to shopx",
             "role shopx has create, usage on schema skipmq",
+            marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "grant usage on schema skipmq to skipmq_reader",
             "role skipmq_reader has usage on schema skipmq",
+            marks=pytest.mark.slow,
         ),
         (
             "grant select on all tables in schema skipmq_views to shopx",
             "tables of schema skipmq_views",
         ),
-        (
+        pytest.param(
             'create role "Odd one"; grant select on skipmq_views.queue to "Odd one"',
             'role "Odd one" has select on table skipmq_views.queue',
+            marks=pytest.mark.slow,
         ),
         (
             "alter default privileges in schema skipmq grant select on tables to shopx",

@@ -45,6 +45,7 @@ def away(databases: Databases, how: str) -> AbstractContextManager[None]:
 
 
 @each_way
+@pytest.mark.slow
 def test_requests_are_audited_and_workers_seen_without_the_first_partition(
     first: Databases, embedded_databases: Databases, router_server: Databases, how: str
 ) -> None:

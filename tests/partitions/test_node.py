@@ -42,6 +42,7 @@ def node(
         yield process.ready(), made
 
 
+@pytest.mark.slow
 def test_boto3_uses_queues_of_both_partitions(node: tuple[NodeProcess, Partitions]) -> None:
     process, made = node
     sqs = client(process.url)
@@ -75,6 +76,7 @@ def test_error_text_is_the_partitions_own(node: tuple[NodeProcess, Partitions]) 
     assert "REMOTE" not in raised.value.response["Error"]["Message"]
 
 
+@pytest.mark.slow
 def test_queues_of_other_partitions_are_served_while_one_is_unavailable(
     node: tuple[NodeProcess, Partitions], second: Databases
 ) -> None:

@@ -51,7 +51,9 @@ def url(embedded_databases: Databases) -> Iterator[str]:
     embedded_databases.drop(url)
 
 
-@pytest.fixture(scope="module", params=[NodeProcess, WsgiProcess])
+@pytest.fixture(
+    scope="module", params=[NodeProcess, pytest.param(WsgiProcess, marks=pytest.mark.slow)]
+)
 def node(url: str, request: pytest.FixtureRequest) -> Iterator[NodeProcess]:
     with request.param(
         database_url=as_node(url), workers=1, purge_cooldown=0, name_cooldown=0

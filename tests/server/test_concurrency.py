@@ -102,6 +102,7 @@ def check(record: Record, visibility: float) -> None:
 
 
 @pytest.mark.parametrize("messages", SIZES)
+@pytest.mark.slow
 def test_two_nodes_deliver_every_message_once(embedded_databases: Databases, messages: int) -> None:
     with two_nodes(embedded_databases.migrated()) as nodes:
         sqs = client(nodes[0].url)

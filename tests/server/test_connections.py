@@ -240,7 +240,9 @@ def is_refused(node: NodeProcess) -> bool:
     return False
 
 
-@pytest.mark.parametrize("headers", [(), ("Connection: close",)])
+@pytest.mark.parametrize(
+    "headers", [pytest.param((), marks=pytest.mark.slow), ("Connection: close",)]
+)
 def test_client_that_reads_slowly_over_tls_gets_the_whole_answer(
     node_url: str, files: Files, headers: tuple[str, ...]
 ) -> None:

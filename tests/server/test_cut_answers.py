@@ -16,7 +16,7 @@ from support.http import NodeProcess
 from support.postgres import Connection, Databases
 from support.shop import Shop
 from support.wire_cuts import ALL, COMMAND_COMPLETE, Cut, How, WireCuts
-from support.writes import OF_MESSAGES, OF_QUEUES, WRITES, Write
+from support.writes import WRITES, Write
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,8 @@ def cut_everywhere(
     assert messages > 2
 
 
-IN_GATE = {str(write) for write in OF_MESSAGES if not write.action.endswith("Batch")}
-# Requests that change queues wait for the same code, and batches call the functions of one message:
-# the gate cuts their answers at the end only.
+IN_GATE = {"SendMessage", "ReceiveMessage", "DeleteMessage", "SendMessage-fifo"}
+# All wait for the same code: the gate cuts the answers to the others at the end only.
 OFTEN = [
     pytest.param(write, marks=[] if str(write) in IN_GATE else [pytest.mark.slow])
     for write in WRITES
@@ -107,7 +106,7 @@ AT_THE_END = [
     pytest.param(write, how, id=f"{write}-{how.name.lower()}")
     for write in WRITES
     for how in How
-    if how is How.TERMINATED or write in OF_QUEUES
+    if how is How.TERMINATED or str(write) not in IN_GATE
 ]
 
 

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import botocore.exceptions
 import psycopg
@@ -20,9 +21,12 @@ from skipmq.database.pool import Pool
 from skipmq.database.statement import INTEGER, Search
 from skipmq.protocol import errors
 from skipmq.protocol.limits import DEFAULT_ACCOUNT
+from support import standby
+from support.clock import connect
 from support.http import Answer, NodeProcess, client, eventually, extension, raw
 from support.postgres import Connection, Databases, as_node
 from support.servers import start
+from support.sql import number
 from support.visitor import Visitor
 
 WORKERS = 2
@@ -237,30 +241,71 @@ def test_state_is_named_by_health_metrics_log_and_errors_of_all_workers(
 def test_pages_that_only_read_are_shown_while_the_database_takes_no_writes(
     node: NodeProcess, embedded_databases: Databases, url: str
 ) -> None:
-    sqs = client(node.url)
-    queue = sqs.create_queue(QueueName="readable")["QueueUrl"]
-    sqs.send_message(QueueUrl=queue, MessageBody="kept")
-    visitor = Visitor(node.url)
-    (message,) = extension(node.url, "PeekMessages", QueueUrl=queue)["Messages"]
+    message = kept(node)
 
     with read_only(embedded_databases, url):
         eventually(lambda: is_everywhere(node, "read_only", 503))
-        for page in ("queues", "dead-letters", "nodes", "tasks", "audit"):
-            assert visitor.get(page).status == 200, page
-        paths = (
-            "overview", "messages", f"messages/{message['MessageReference']}", "tail", "search",
-            f"timeline?message={message['MessageId']}", "consumers", "charts", "send", "settings",
-            "redrive", "delete", "counts",
-        )  # fmt: skip
-        for path in paths:
-            assert visitor.get(f"queues/readable/{path}").status == 200, path
-        assert "kept" in visitor.get("queues/readable/messages").body
-        assert "/queues/readable/overview" in visitor.get("queues").body
-        home = visitor.get("/console/us-east-1/000000000000/").body
-        assert "read only" in home
-        assert ('id="to-queues"' in home, "not known" in home) == (True, False)
+        assert_readable(node, message)
 
     eventually(lambda: is_everywhere(node, "writable", 200))
+
+
+def test_pages_that_only_read_are_shown_while_there_are_only_standbys(public_folder: Path) -> None:
+    place = public_folder / "only-standbys"
+    with ExitStack() as stack:
+        primary = stack.enter_context(start(place / "first"))
+        url = Databases(primary).migrated()
+        standby.copy(primary.url, place / "second")
+        other = stack.enter_context(start(place / "second"))
+        node = stack.enter_context(started(of_both(url, other.url))).ready()
+        message = kept(node)
+        with connect(url) as owner, connect(other.url) as reader:
+            written = number(owner, "select pg_current_wal_lsn()")
+            applied = "select pg_last_wal_replay_lsn() >= %s"
+            eventually(lambda: number(reader, applied, written))
+        primary.release()
+
+        eventually(lambda: is_everywhere(node, "read_only", 503))
+        assert_readable(node, message)
+
+
+def of_both(url: str, other: str) -> str:
+    """Return the URL of a database on either of two servers."""
+    hosts = [parse_qs(urlsplit(each).query)["host"][0] for each in (url, other)]
+    return urlsplit(url)._replace(query=urlencode({"host": ",".join(hosts)})).geturl()
+
+
+def kept(node: NodeProcess) -> dict[str, str]:
+    """Send a message to a queue; return what it is to the console."""
+    sqs = client(node.url)
+    queue = sqs.create_queue(QueueName="readable")["QueueUrl"]
+    sqs.send_message(QueueUrl=queue, MessageBody="kept")
+    (message,) = extension(node.url, "PeekMessages", QueueUrl=queue)["Messages"]
+    return dict(message)
+
+
+def assert_shown(visitor: Visitor, page: str) -> None:
+    """Open a page, which on a busy machine may be cut at its deadline."""
+    eventually(lambda: visitor.get(page).status == 200, why=page)
+
+
+def assert_readable(node: NodeProcess, message: Mapping[str, str]) -> None:
+    """Open the pages that only read."""
+    visitor = Visitor(node.url)
+    for page in ("queues", "dead-letters", "nodes", "tasks", "audit", "topics", "schedules"):
+        assert_shown(visitor, page)
+    paths = (
+        "overview", "messages", f"messages/{message['MessageReference']}", "tail", "search",
+        f"timeline?message={message['MessageId']}", "consumers", "charts", "send", "settings",
+        "redrive", "delete", "counts",
+    )  # fmt: skip
+    for path in paths:
+        assert_shown(visitor, f"queues/readable/{path}")
+    assert "kept" in visitor.get("queues/readable/messages").body
+    assert "/queues/readable/overview" in visitor.get("queues").body
+    home = visitor.get("/console/us-east-1/000000000000/").body
+    assert "read only" in home
+    assert ('id="to-queues"' in home, "not known" in home) == (True, False)
 
 
 @pytest.mark.parametrize(("name", "hinder", "how", "text"), [STATES[0], STATES[3]])

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from skipmq.database import schema
 from skipmq.database.pool import Pool
 from skipmq.database.schema import SchemaError
 from skipmq.database.statement import Statement
+from support import forks
 from support.http import ACCOUNT, SKIPMQ, NodeProcess, client, environment, eventually, free_port
 from support.pooler import IGNORES_OPTIONS, ROUND_ROBIN, PgBouncer
 
@@ -30,14 +30,7 @@ def pooler(place: Path, node_url: str) -> Callable[..., PgBouncer]:
 
 def run(url: str, *words: str) -> tuple[int, str]:
     """Run a command; return its exit code, and what it printed."""
-    done = subprocess.run(
-        [*SKIPMQ, *words],
-        env=environment({"database_url": url, "port": free_port()}),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = forks.run([*SKIPMQ, *words], environment({"database_url": url, "port": free_port()}))
     return done.returncode, done.stdout + done.stderr
 
 

@@ -81,7 +81,7 @@ def test_node_that_checks_signatures_shows_metrics_only_when_asked(url: str, cho
         assert raw(f"{node.url}/metrics").status == (200 if choice else 404)
 
 
-@pytest.mark.parametrize("door", [NodeProcess, WsgiProcess])
+@pytest.mark.parametrize("door", [NodeProcess, pytest.param(WsgiProcess, marks=pytest.mark.slow)])
 def test_only_exact_paths_show_health_and_metrics(url: str, door: type[NodeProcess]) -> None:
     with door(database_url=url, workers=1, metrics_main_port="on") as node:
         node.ready()

@@ -46,7 +46,7 @@ def lonely(server_folder: Path) -> Iterator[tuple[Any, Connection]]:
             yield client(node.url, "json"), owner
 
 
-@pytest.mark.parametrize("suffix", ["", ".fifo"])
+@pytest.mark.parametrize("suffix", ["", pytest.param(".fifo", marks=pytest.mark.slow)])
 def test_send_waits_for_standbys_unless_its_queue_says_none(
     lonely: tuple[Any, Connection], suffix: str
 ) -> None:
@@ -177,7 +177,7 @@ def stored(owner: Connection) -> list[str]:
     return [body for (body,) in rows.fetchall()]
 
 
-@pytest.mark.parametrize("name", ["all", "all.fifo"])
+@pytest.mark.parametrize("name", [pytest.param("all", marks=pytest.mark.slow), "all.fifo"])
 async def test_send_that_cannot_be_confirmed_is_of_unknown_outcome_and_stored_once(
     cluster: tuple[embedded.Server, embedded.Server], name: str
 ) -> None:

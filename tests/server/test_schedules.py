@@ -79,6 +79,17 @@ def test_what_was_missed_while_no_node_ran_is_made_up_for_once(
     assert number(owner, TICKS) == min(found[-1], 100)
 
 
+def test_clock_that_is_set_back_stops_no_schedule(database: str, owner: Connection) -> None:
+    queue = Queue(owner)
+    create(owner, expression="every hour")
+    assert run(database, half_past(owner, 3000)) == 2
+
+    # The next tick follows the clock, and is sent.
+    assert [run(database, half_past(owner, hours)) for hours in (1, 2, 2)] == [1, 1, 0]
+
+    assert number(owner, MESSAGES, queue.id) == 2
+
+
 def test_no_tick_after_the_end_is_made_up_for(database: str, owner: Connection) -> None:
     queue = Queue(owner)
     create(owner, expression="every hour", ends_at=number(owner, "select now() + interval '2h'"))
@@ -90,16 +101,26 @@ def test_no_tick_after_the_end_is_made_up_for(database: str, owner: Connection) 
     assert number(owner, last) is True
 
 
-def test_schedule_whose_zone_is_none_ends_with_the_reason(database: str, owner: Connection) -> None:
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"zone": "Mars/Olympus"}, "There is no time zone 'Mars/Olympus'"),
+        ({"expression": "0 0 30 2 *"}, "never fires: its day-of-month is impossible"),
+    ],
+    ids=["zone", "cron"],
+)
+def test_schedule_that_cannot_be_ends_with_the_reason(
+    database: str, owner: Connection, given: dict[str, str], reason: str
+) -> None:
     Queue(owner)
-    create(owner, zone="Mars/Olympus")
+    create(owner, **given)
 
     run(database, "0s")
 
     row = owner.execute("select next_at, failure from skipmq.schedule").fetchone()
     assert row is not None
     assert row[0] is None
-    assert "There is no time zone 'Mars/Olympus'" in row[1]
+    assert reason in row[1]
 
 
 def half_past(owner: Connection, hours: int) -> str:

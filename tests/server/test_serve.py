@@ -17,6 +17,7 @@ import pytest
 
 from skipmq.broker.messages.waiters.notifier import CHANNEL, WAITING
 from skipmq.server.processes import worker
+from support import forks
 from support.http import (
     ACCOUNT,
     ROOT,
@@ -50,14 +51,7 @@ def until_waited_on(listening: Connection, *queues: str) -> None:
 
 def refused(*options: str, **settings: object) -> str:
     """Return the one line with which a node refuses to start."""
-    done = subprocess.run(
-        [*SKIPMQ, "serve", *options],
-        env=environment(settings),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = forks.run([*SKIPMQ, "serve", *options], environment(settings))
     assert done.returncode != 0
     assert "Traceback" not in done.stderr
     (line,) = done.stderr.strip().splitlines()

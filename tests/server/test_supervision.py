@@ -33,7 +33,7 @@ def test_worker_that_ends_whenever_it_is_started_ends_the_node_with_the_cause(
     assert "Traceback" not in node.log
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_service_manager_is_told_when_the_node_is_ready_and_that_it_lives(
     node_url: str, tmp_path: Path, workers: int
 ) -> None:

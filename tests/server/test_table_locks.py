@@ -27,7 +27,9 @@ def migration(database: str) -> Iterator[Connection]:
         yield connection
 
 
-@pytest.mark.parametrize("mode", ["exclusive", "access exclusive"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("exclusive", marks=pytest.mark.slow), "access exclusive"]
+)
 def test_requests_wait_for_a_table_that_is_locked_and_metrics_name_the_session(
     database: str, migration: Connection, mode: str
 ) -> None:

@@ -315,7 +315,7 @@ def test_collector_that_never_answers_does_not_hold_a_node_that_stops(url: str) 
         assert node.log.count("dropped the last spans") == 1
 
 
-@pytest.mark.parametrize("door", [NodeProcess, WsgiProcess])
+@pytest.mark.parametrize("door", [NodeProcess, pytest.param(WsgiProcess, marks=pytest.mark.slow)])
 def test_last_spans_are_exported_when_a_node_stops(url: str, door: type[NodeProcess]) -> None:
     port = free_port()
     variables = exporting(port, OTEL_BSP_SCHEDULE_DELAY="600000")

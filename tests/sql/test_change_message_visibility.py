@@ -1,9 +1,11 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 
 from support.applications import Applications, bodies, delete, hide, receipt, receive, send
 from support.postgres import Connection
-from support.sql import Queue, number
+from support.sql import Queue, number, receipts, until_blocked
 
 each_kind = pytest.mark.parametrize("queue", ["orders", "orders.fifo"])
 
@@ -98,3 +100,19 @@ def test_reason_is_kept_with_the_message_of_that_receive(
     assert second["attributes"] == {"FailureReason": reason}
     assert number(shop, statement, queue, *receipt(second), None)
     assert receive(shop, queue)[0]["attributes"] == {"FailureReason": reason}
+
+
+def test_row_of_a_message_is_locked_after_the_limits(owner: Connection, node: Connection) -> None:
+    queue = Queue(owner, MaximumInFlight=2)
+    queue.send("x")
+    (message,) = queue.receive()
+    (numbers,) = zip(*receipts([message]), strict=True)
+    statement = "select skipmq.change_message_visibility('orders', %s, %s, %s, 0)"
+    with ThreadPoolExecutor(1) as threads:
+        with owner.transaction():
+            assert number(owner, "select skipmq.hold_limits(%s, true)", queue.id) is True
+            hidden = threads.submit(number, node, statement, *numbers)
+            until_blocked(owner)
+            owner.execute("select from skipmq.message where queue_id > 0 for update nowait")
+
+        assert hidden.result() is True

@@ -27,6 +27,21 @@ def test_claim_ends_and_leaves_room_for_other_subscriptions(owner: Connection) -
     assert [attempt for _, attempt in claim(owner)] == [2, 2, 2]
 
 
+def test_throttled_address_gets_its_messages_in_turn(owner: Connection) -> None:
+    topic = Topic(owner)
+    policy = '{"http": {"defaultThrottlePolicy": {"maxReceivesPerSecond": 2}}}'
+    topic.subscribe("http://a", **HTTP)
+    change = "select skipmq.change_topic(%s, jsonb_build_object('DeliveryPolicy', %s::text))"
+    owner.execute(change, (topic.id, policy))
+    for body in ("1", "2"):
+        topic.publish(body)
+
+    assert claim(owner) == [("1", 1)]
+    assert claim(owner) == []
+    advance(owner, "0.5 seconds")
+    assert claim(owner) == [("2", 1)]
+
+
 def test_nothing_is_left_of_a_subscription_that_ended(owner: Connection) -> None:
     topic = Topic(owner)
     topic.subscribe("http://a", **HTTP)

@@ -27,6 +27,20 @@ def test_schedule_is_new_once_and_keeps_its_time_until_its_expression_changes(
     assert number(orders.connection, NEXT) < planned
 
 
+def test_schedule_that_failures_ended_begins_again_and_one_that_is_over_does_not(
+    orders: Queue,
+) -> None:
+    create(orders.connection)
+    orders.connection.execute("update skipmq.schedule set planned = true, next_at = null")
+
+    assert create(orders.connection) is False
+    assert number(orders.connection, NEXT) is None
+    orders.connection.execute("update skipmq.schedule set failure = 'x', failures = 10")
+    assert create(orders.connection) is False
+    assert number(orders.connection, "select next_at <= skipmq.clock() from skipmq.schedule")
+    assert number(orders.connection, "select planned or failures > 0 from skipmq.schedule") is False
+
+
 def test_schedule_that_another_session_creates_meanwhile_keeps_its_message(
     orders: Queue, node: Connection
 ) -> None:

@@ -4,7 +4,7 @@ from support.topics import Topic
 DELIVERIES = """
 select d.ok, d.target, d.body from skipmq.topic t
 cross join lateral skipmq.deliveries(
-  t, gen_random_uuid(), 'x', %s, null, 'head', 'tail', '{"a": 1}', null,
+  t, gen_random_uuid(), 'x', %s, null, 'head', null, 'tail', null, '{"a": 1}', null,
   '00000000-0000-0000-0000-000000000000', 10) d
 """
 

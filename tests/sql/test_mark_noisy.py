@@ -136,3 +136,44 @@ def test_letters_of_a_noisy_tenant_move_back(owner: Connection) -> None:
 
     assert number(owner, "select skipmq.advance_move_tasks()") == 41
     assert target.counts() == (41, 0, 0)
+
+
+def test_rates_that_were_used_before_the_clock_was_set_back_delay_no_more_than_others(
+    orders: Queue,
+) -> None:
+    orders.set(MaximumReceiveRate=2)
+    orders.set(MaximumReceiveRatePerGroup="0.1")
+    orders.send("a", group="a")
+    orders.send("b", "c", group="b")
+    assert len(orders.receive(timeout=3600)) == 2
+    advance(orders.connection, "-1 day")
+    assert orders.receive() == []
+
+    mark(orders.connection)
+
+    left = "select extract(epoch from max(used_until) - skipmq.clock()) from skipmq.receive_rate"
+    assert 9 < number(orders.connection, left) <= 10
+    assert number(orders.connection, left + " where key = ''") <= 1
+
+
+def test_quiet_tenants_come_before_a_noisy_one_within_their_priority(orders: Queue) -> None:
+    orders.set(PriorityMode="strict")
+    send = (
+        "select skipmq.send_message('orders', %s || p, p_group_id => %s, p_priority => p)"
+        " from unnest(%s::int[]) p"
+    )
+    orders.connection.execute(send, ("loud", "loud", [5] * 60))
+    for _ in range(4):
+        orders.receive(10, timeout=600)
+    orders.connection.execute(send, ("quiet", "small", [1, 5]))
+
+    assert mark(orders.connection) == 20
+    orders.connection.execute(send, ("loud", "loud", [1, 9]))
+    orders.connection.execute(send, ("late", "small", [1]))
+    quiet_first(orders.connection)
+
+    got = orders.bodies(10, timeout=600) + orders.bodies(10, timeout=600) + orders.bodies(10)
+    assert got == ["loud9", "quiet5", *["loud5"] * 20, "quiet1", "late1", "loud1"]
+    assert orders.counts() == (0, 65, 0)
+    advance(orders.connection, "5 days")
+    assert number(orders.connection, "select skipmq.expire_messages()") == 65

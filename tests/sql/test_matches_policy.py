@@ -61,6 +61,9 @@ CASES: list[tuple[str, str, bool]] = [
 INVALID = [
     ('{"a": "x"}', '"a" must be an object or an array'),
     ('{"a": []}', "Empty arrays are not allowed"),
+    ('{"a": [{"anything-but": []}]}', "Empty arrays are not allowed"),
+    ('{"a": {}}', "Empty objects are not allowed"),
+    ('{"a": ["x"]', "failed to parse JSON. Unexpected end-of-input"),
     ('{"a": [["x"]]}', "Match value must be String, number, true, false, or null"),
     ('{"a": [{"prefix": "x", "suffix": "y"}]}', "Only one key allowed in match expression"),
     ('{"a": [{"what": "x"}]}', "Unrecognized match type what"),

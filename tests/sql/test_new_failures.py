@@ -42,3 +42,14 @@ def test_kind_without_messages_is_not_named(owner: Connection) -> None:
     owner.execute("delete from skipmq.message where queue_id = %s", (dead.id,))
 
     assert owner.execute(NEW, (dead.id, False, 500)).fetchall() == []
+
+
+def test_kinds_are_found_in_the_lanes_of_a_limited_queue(owner: Connection) -> None:
+    dead = Queue(owner, "dead", MaximumInFlight=1)
+    Queue(owner, "orders", RedrivePolicy=redrive_policy("dead", 5))
+    fail(owner, "orders", *["KeyError"] * 5)
+
+    # It has all in lanes, and the first one in flight.
+    assert len(dead.receive()) == 1
+
+    assert owner.execute(NEW, (dead.id, False, 500)).fetchall() == [("KeyError", 5)]

@@ -13,8 +13,6 @@ import pytest
 from support.postgres import Connection, Databases
 from support.sql import Queue, number, receipts
 
-pytestmark = pytest.mark.every_server
-
 ROWS = 200_000
 FILL = """
   insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, message_id, body)

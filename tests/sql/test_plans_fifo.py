@@ -13,8 +13,6 @@ from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import number
 
-pytestmark = pytest.mark.every_server
-
 WAITING = 50_000
 FILL = """
   insert into skipmq.message (

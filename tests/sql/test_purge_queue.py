@@ -1,6 +1,7 @@
 import psycopg
 import pytest
 
+from support.fifo import FifoQueue
 from support.postgres import Connection
 from support.sql import Queue, advance, number
 
@@ -81,3 +82,23 @@ def test_past_of_the_queue_is_kept(orders: Queue) -> None:
         (orders.id,),
     ).fetchall()
     assert minutes == [(5, 1, 1)]
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+def test_purge_keeps_what_was_used_of_the_rates(owner: Connection, name: str) -> None:
+    queue = (FifoQueue if name.endswith(".fifo") else Queue)(owner, name)
+    queue.set(MaximumReceiveRatePerGroup="0.1")
+    again = (
+        "select skipmq.send_fifo_message(%s, 'x', 'a', gen_random_uuid()::text)"
+        if name.endswith(".fifo")
+        else "select skipmq.send_message(%s, 'x', p_group_id => 'a')"
+    )
+    owner.execute(again, (name,))
+    assert len(queue.receive()) == 1
+
+    purge(queue)
+    owner.execute(again, (name,))
+
+    assert queue.receive() == []
+    advance(owner, "10 seconds")
+    assert len(queue.receive()) == 1

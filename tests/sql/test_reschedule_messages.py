@@ -1,7 +1,7 @@
 import pytest
 
 from support.postgres import Connection
-from support.sql import Queue, advance, number, redrive_policy
+from support.sql import Queue, advance, number, receipts, redrive_policy
 
 ACT = "select outcome from skipmq.reschedule_messages(%s, array[null::bigint], %s::uuid[], %s)"
 BY_ID = "select outcome from skipmq.reschedule_messages(%s, array[%s], array[%s], %s)"
@@ -54,3 +54,22 @@ def test_reschedule_keeps_to_the_longest_delay_of_the_queue(owner: Connection) -
     assert reschedule(queue, message, DAY + 1) == "beyond-limit"
     (sent,) = queue.send("y")
     assert reschedule(queue, sent, 0) == "missing"
+
+
+def test_old_receipt_does_not_match_a_message_that_waits_for_a_far_time(owner: Connection) -> None:
+    queue = Queue(owner, MaximumDelaySeconds=10 * DAY)
+    queue.send("x")
+    (old,) = queue.receive()
+    returned = "select skipmq.return_message('orders', %s, %s, %s)"
+    assert number(owner, returned, *(each[0] for each in receipts([old]))) is True
+    assert number(owner, BY_ID, queue.id, old["id"], old["message_id"], DAY) == "changed"
+
+    outcomes = queue.hide(0, old), queue.delete(old)
+
+    assert outcomes == (["missing"], 0)
+    assert queue.counts() == (0, 0, 1)
+    advance(owner, "1 day 1 s")
+    (again,) = queue.receive()
+    assert again["approximate_receive_count"] == 1
+    assert queue.delete(again) == 1
+    assert queue.counts() == (0, 0, 0)

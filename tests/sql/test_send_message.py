@@ -1,5 +1,6 @@
 import psycopg
 import pytest
+from psycopg.types.json import Json
 
 from support.postgres import Connection
 from support.sql import Queue, advance, number
@@ -46,6 +47,8 @@ def test_send_message_of_a_group_is_that_tenants(orders: Queue) -> None:
         ("skipmq.send_message('orders', null)", "SQ011"),
         ("skipmq.send_message('orders', 'x', p_delay_seconds => 901)", "SQ008"),
         ("skipmq.send_message('orders', repeat('x', 2000))", "SQ008"),
+        ("skipmq.send_message('orders', 'x', p_priority => 10)", "SQ008"),
+        ("skipmq.send_message('orders', 'x', p_priority => -1)", "SQ008"),
         ("skipmq.send_message('orders', chr(1))", "SQ009"),
         ("skipmq.send_message('orders', 'a' || chr(65534))", "SQ009"),
         ("skipmq.send_message('orders', 'x', '{\"a\": 1}')", "SQ012"),
@@ -102,3 +105,19 @@ def test_time_beyond_the_longest_delay_is_refused(owner: Connection, at: str) ->
 
     with pytest.raises(psycopg.Error, match="DelaySeconds must be >= 0 and <= 7776000"):
         owner.execute(f"select skipmq.send_message('orders', 'x', p_deliver_at => {time})")
+
+
+@pytest.mark.parametrize("priority", ["10", "-1", "1.0"])
+def test_priority_that_cannot_be_is_refused_where_it_would_count(
+    orders: Queue, priority: str
+) -> None:
+    attributes = Json({"SkipMQ.Priority": {"DataType": "Number", "StringValue": priority}})
+    statement = "select skipmq.send_message('orders', 'x', %s::jsonb)"
+    orders.connection.execute(statement, (attributes,))
+    orders.set(PriorityMode="strict")
+
+    with pytest.raises(psycopg.Error, match=f"with value '{priority}' is invalid") as caught:
+        orders.connection.execute(statement, (attributes,))
+
+    assert caught.value.sqlstate == "SQ008"
+    assert orders.bodies() == ["x"]

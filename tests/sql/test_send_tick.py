@@ -38,3 +38,12 @@ def test_last_hundred_ticks_are_kept(orders: Queue) -> None:
     )
 
     assert len(ticks(orders.connection)) == 100
+
+
+def test_jitter_is_no_more_than_the_longest_delay_of_the_queue(orders: Queue) -> None:
+    create(orders.connection, jitter=900)
+    orders.set(MaximumDelaySeconds=0)
+
+    number(orders.connection, SEND, DUE)
+
+    assert (orders.bodies(), ticks(orders.connection)) == (["x"], [(True, None)])

@@ -14,6 +14,7 @@ def test_attempt_is_deferred_then_dead_lettered_once(orders: Queue) -> None:
     connection, topic = orders.connection, Topic(orders.connection)
     topic.subscribe("http://a", **HTTP, **DEAD_LETTERS)
     topic.publish("x")
+    connection.execute("listen skipmq")
     ((id_, _),) = connection.execute(CLAIM).fetchall()
 
     assert number(connection, SETTLE, id_, 1, "false", 20) == "deferred"
@@ -24,6 +25,8 @@ def test_attempt_is_deferred_then_dead_lettered_once(orders: Queue) -> None:
     assert number(connection, SETTLE, id_, 2, "false", None) == "dead-lettered"
     assert number(connection, SETTLE, id_, 2, "false", None) is None
     assert topic.bodies() == ["x"]
+    (woken,) = connection.notifies(timeout=30, stop_after=1)
+    assert woken.payload == "sql sent arn:aws:sqs:us-east-1:000000000000:orders"
 
 
 def test_message_is_dropped_without_dead_letter_queue(orders: Queue) -> None:

@@ -55,6 +55,7 @@ def commands(place: Path) -> dict[str, list[str]]:
         },
         "topic create": ["paid"],
         "topic subscribe": ["paid", "orders"],
+        "topic unsubscribe": ["paid", "orders"],
         "topic publish": ["paid", "tea"],
         "topic list": [],
         **{f"topic {each}": ["paid"] for each in ("show", "delete")},

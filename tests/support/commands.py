@@ -15,6 +15,7 @@ import structlog
 from skipmq.cli import main
 from skipmq.cli.groups import Deferred
 from skipmq.telemetry.logs import to_standard_error
+from support.forks import Forked
 from support.http import SKIPMQ, environment
 
 
@@ -63,7 +64,7 @@ def run(*words: str, code: int = 0, given: str | bytes = "", **settings: object)
 @contextmanager
 def following(variables: Mapping[str, str], *words: str) -> Iterator[subprocess.Popen[str]]:
     """Give a `queue tail` in a process of its own that follows already."""
-    with subprocess.Popen(
+    with Forked(
         [*SKIPMQ, "queue", "tail", *words],
         env=variables,
         stdout=subprocess.PIPE,

@@ -14,8 +14,9 @@ import runpy
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from time import monotonic
@@ -25,16 +26,33 @@ from typing import Any, NoReturn
 MODULES = (
     *("skipmq.cli.serve", "skipmq.cli.declared", "skipmq.server.processes.serve"),
     *("skipmq.console", "skipmq.cli.work", "flask", "structlog", "psycopg.types.json"),
+    # And what most commands do.
+    *("skipmq.cli.queue.queues", "skipmq.cli.queue.messages", "skipmq.cli.queue.send"),
+    *("skipmq.cli.failures", "skipmq.cli.remote"),
 )
 # Of prctl(2).
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
 _MOST_BYTES = 1 << 18
+# `skipmq` as a shell finds it. What is started in the background is of the shell's session.
+_COMMAND = """\
+#!{python} -IS
+import os, socket, sys
+if sys.argv[1:2] in (["serve"], ["work"]):
+    os.execv({installed!r}, ["skipmq", *sys.argv[1:]])
+asked = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+asked.connect({address!r})
+variables = ["=".join(each) for each in os.environ.items()]
+request = "\\0".join([os.getcwd(), str(len(sys.argv) - 1), *sys.argv[1:], *variables])
+socket.send_fds(asked, [os.fsencode(request)], [0, 1, 2])
+sys.exit(asked.recv(1)[0])
+"""
 
 
-class Forked(subprocess.Popen[str]):
+class Forked(subprocess.Popen[Any]):
     """A process; of `python -m skipmq` a fork in a session of its own.
 
-    Not while coverage is measured, which begins with an interpreter.
+    Not while coverage is measured, which begins with an interpreter, nor with modules in other
+    places.
     """
 
     def _execute_child(
@@ -48,7 +66,8 @@ class Forked(subprocess.Popen[str]):
         env: Mapping[str, str],
         *others: Any,
     ) -> None:
-        if args[:3] != [sys.executable, "-m", "skipmq"] or "coverage" in sys.modules:
+        is_ours = args[:3] == [sys.executable, "-m", "skipmq"] and "coverage" not in sys.modules
+        if not is_ours or (env and "PYTHONPATH" in env):
             given = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others)
             super()._execute_child(*given)  # type: ignore[misc]
             return
@@ -60,6 +79,70 @@ class Forked(subprocess.Popen[str]):
             self.pid = int(_parent().recv(_MOST_BYTES))
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def run(
+    command: list[str], variables: Mapping[str, str], given: str = "", seconds: float = 120
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process that is forked; return its exit code, and what it printed."""
+    pipe = subprocess.PIPE
+    with Forked(command, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        printed, said = process.communicate(given, timeout=seconds)
+    return subprocess.CompletedProcess(command, process.returncode, printed, said)
+
+
+@contextmanager
+def commands(folder: Path) -> Iterator[Path]:
+    """Make a folder whose `skipmq` runs in forks, which a shell need not import for."""
+    folder.mkdir()
+    command, installed = folder / "skipmq", Path(sys.executable).with_name("skipmq")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+        # At an address that is not in a folder, whose name may be too long for it.
+        listening.bind("")
+        listening.listen()
+        address = listening.getsockname()
+        command.write_text(
+            _COMMAND.format(python=sys.executable, installed=str(installed), address=address)
+        )
+        command.chmod(0o755)
+        serving = threading.Thread(target=_serve, args=(listening,))
+        serving.start()
+        try:
+            yield folder
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            serving.join()
+
+
+def _serve(listening: socket.socket) -> None:
+    """Run each command that is asked for."""
+    while True:
+        try:
+            asked, _ = listening.accept()
+        except OSError:
+            return
+        request, streams, _, _ = socket.recv_fds(asked, _MOST_BYTES, 3)
+        folder, number, *rest = os.fsdecode(request).split("\0")
+        words, variables = rest[: int(number)], rest[int(number) :]
+        process = Forked(
+            [sys.executable, "-m", "skipmq", *words],
+            cwd=folder,
+            env=dict(each.split("=", 1) for each in variables),
+            stdin=streams[0],
+            stdout=streams[1],
+            stderr=streams[2],
+        )
+        for stream in streams:
+            os.close(stream)
+        threading.Thread(target=_answer, args=(asked, process), daemon=True).start()
+
+
+def _answer(asked: socket.socket, process: Forked) -> None:
+    """Answer with the exit code of a command, as a shell shows it."""
+    code = process.wait()
+    # Whoever asked may have been killed.
+    with asked, suppress(OSError):
+        asked.send(bytes([code if code >= 0 else 128 - code]))
 
 
 @cache

@@ -14,7 +14,7 @@ import psutil
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from support import pages, programs
+from support import forks, pages, programs
 from support.analytics import SHORT_LIVED
 from support.http import ROOT, NodeProcess, environment
 from support.pages import Page
@@ -41,12 +41,12 @@ def run(
         roles_dropped(url),
         passwords_asked(url),
         NodeProcess(database_url=as_node(url), workers=1) as node,
+        forks.commands(folder / "commands") as forked,
     ):
         node.ready()
         text = pages.script(page, blocks, node.port, url)
         variables = _variables(url, node.port, folder) | _sdks(page, home)
-        if commands:
-            variables["PATH"] = os.pathsep.join([str(commands), variables["PATH"]])
+        variables["PATH"] = os.pathsep.join([str(commands or forked), variables["PATH"]])
 
         return _run(text + then, home, variables)
 

@@ -84,6 +84,25 @@ ERRORS: list[tuple[str, dict[str, Any], str, str]] = [
         "InvalidParameter",
         "Invalid parameter: Topic",
     ),
+    (
+        "tag_resource",
+        {"ResourceArn": f"{ARN}:a b", "Tags": []},
+        "ResourceNotFound",
+        "Resource does not exist",
+    ),
+    (
+        "create_topic",
+        {"Name": "x", "DataProtectionPolicy": "{}"},
+        "InvalidParameter",
+        "Invalid parameter: DataProtectionPolicy Reason: SkipMQ has no data protection policies",
+    ),
+    (
+        "create_topic",
+        {"Name": "x", "Attributes": {"ContentBasedDeduplication": "true"}},
+        "InvalidParameter",
+        "Invalid parameter: Attributes Reason: Content-based deduplication can only be set for FIFO"
+        " topics",
+    ),
     ("publish", {"TopicArn": NOWHERE, "Message": "x"}, "NotFound", "Topic does not exist"),
     (
         "publish",
@@ -155,6 +174,42 @@ OF_TOPIC: list[tuple[str, dict[str, Any], str, str]] = [
         "Invalid parameter: Attributes Reason: RedrivePolicy: deadLetterTargetArn is an invalid"
         " arn",
     ),
+    (
+        "subscribe",
+        {
+            "Protocol": "http",
+            "Endpoint": "http://a",
+            "Attributes": {"DeliveryPolicy": '{"healthyRetryPolicy": {"numRetries": 101}}'},
+        },
+        "InvalidParameter",
+        "Invalid parameter: Attributes Reason: DeliveryPolicy: Expected `int` <= 100 - at"
+        " `$.healthyRetryPolicy.numRetries`",
+    ),
+    (
+        "set_topic_attributes",
+        {
+            "AttributeName": "DeliveryPolicy",
+            "AttributeValue": '{"http": {"defaultThrottlePolicy": {"maxReceivesPerSecond": 0}}}',
+        },
+        "InvalidParameter",
+        "Invalid parameter: DeliveryPolicy",
+    ),
+    *(
+        (
+            "subscribe",
+            {"Protocol": protocol, "Endpoint": "x!"},
+            "InvalidParameter",
+            f"Invalid parameter: {text}",
+        )
+        for protocol, text in (
+            ("http", "Endpoint must match the specified protocol"),
+            ("email", "Email address"),
+            ("sms", "Invalid SMS endpoint: x!"),
+            ("application", "Application endpoint arn invalid:x!"),
+            ("lambda", "Lambda endpoint ARN"),
+            ("firehose", "Firehose endpoint ARN"),
+        )
+    ),
     ("publish", {"Message": ""}, "InvalidParameter", "Invalid parameter: Empty message"),
     (
         "publish",
@@ -179,6 +234,12 @@ OF_TOPIC: list[tuple[str, dict[str, Any], str, str]] = [
         {"Message": '{"sqs": "x", "default": 1}', "MessageStructure": "json"},
         "InvalidParameter",
         "Invalid parameter: Message Structure - No default entry in JSON message body",
+    ),
+    (
+        "publish",
+        {"Message": '{"default": "\\u0000"}', "MessageStructure": "json"},
+        "InvalidParameter",
+        "Invalid parameter: Message Reason: Invalid characters found",
     ),
     (
         "publish",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.accounts import ACCOUNT, python_of_others
+from support.forks import Forked
 from support.http import SKIPMQ, client, environment, raw
 from support.processes import ask, is_alive, until, until_gone
 
@@ -29,7 +30,7 @@ def serving(
 ) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
     """Start a server that stops with its standard input; give it with what it says."""
     words = [*SKIPMQ, "serve", "--ephemeral", "--json", "--stop-on-eof", *options]
-    process = subprocess.Popen(
+    process = Forked(
         [*program, *words],
         env=environment(settings) | {"TMPDIR": str(place)},
         stdin=subprocess.PIPE,
@@ -103,7 +104,7 @@ def test_containers_reach_a_throw_away_server_by_any_name_and_foreign_pages_do_n
     assert (page.status, image.status) == (403, 403)
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_server_ends_with_its_standard_input_and_leaves_nothing(place: Path, workers: str) -> None:
     with serving(place, "--port", "0", "--workers", workers) as (process, said):
         assert process.stdin is not None

@@ -170,7 +170,13 @@ def run(tests: Path, variables: dict[str, str], *options: str, code: int = 0) ->
     return done.stdout
 
 
-@pytest.mark.parametrize(("options", "servers"), [((), 1), (("-n", "2"), 2)], ids=["one", "xdist"])
+@pytest.mark.parametrize(
+    ("options", "servers"),
+    [
+        pytest.param((), 1, id="one", marks=pytest.mark.slow),
+        pytest.param(("-n", "2"), 2, id="xdist"),
+    ],
+)
 def test_fixture_gives_each_test_an_empty_account(
     tests: Path, variables: dict[str, str], place: Path, options: tuple[str, ...], servers: int
 ) -> None:
@@ -253,6 +259,7 @@ def test_queue_of_a_client_with_other_variables_is_found(
     assert "1 passed" in run(tests, variables)
 
 
+@pytest.mark.slow
 def test_cases_of_django_have_an_account_each(tests: Path, variables: dict[str, str]) -> None:
     (tests / "test_cases.py").write_text(DJANGO)
 
@@ -302,8 +309,9 @@ def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], pla
 
 @pytest.mark.parametrize(
     "victims",
-    ["controller", *(pytest.param(each, marks=pytest.mark.slow) for each in ("all", "workers"))],
+    ["controller", "all", "workers"],
 )
+@pytest.mark.slow
 def test_killed_run_of_several_workers_leaves_no_server(
     tests: Path, variables: dict[str, str], place: Path, victims: str
 ) -> None:
@@ -363,6 +371,7 @@ def test_run_that_is_killed_while_its_server_starts_leaves_nothing(
     until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
 
 
+@pytest.mark.slow
 def test_run_of_another_account_without_a_home(place: Path) -> None:
     program, others = python_of_others()
     (place / "test_life.py").write_text(LIFE)

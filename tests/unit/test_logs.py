@@ -8,7 +8,6 @@ import pytest
 FAILING = """
 import structlog
 from skipmq.telemetry import logs
-from skipmq.config.settings import Settings
 {configure}
 def fail():
     password = "".join(["plan", "ted"])
@@ -24,8 +23,8 @@ except ValueError:
     "configure",
     [
         "logs.to_standard_error()",
-        "logs.configure(Settings(log_format='text'))",
-        "logs.configure(Settings(log_format='json'))",
+        "logs.configure('info', 'text')",
+        "logs.configure('info', 'json')",
     ],
 )
 def test_error_is_logged_without_local_variables(configure: str) -> None:

@@ -240,10 +240,10 @@ def message_attributes(attributes: Mapping[str, AttributeValue]) -> None:
 
 def priority(attributes: Mapping[str, AttributeValue]) -> None:
     """Check the priority among the attributes of a message to send."""
-    value = attributes.get("SkipMQ.Priority")
+    value = attributes.get(limits.PRIORITY)
     if value is not None and value.StringValue not in limits.PRIORITIES:
         raise errors.InvalidParameterValueException(
-            f"The message attribute 'SkipMQ.Priority' with value"
+            f"The message attribute '{limits.PRIORITY}' with value"
             f" '{errors.shown(value.StringValue or '')}' is invalid. A priority is a Number from 0"
             " to 9."
         )

@@ -59,11 +59,12 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
     attempt: int
     policy: str | None
     topic_policy: str | None
+    # Messages a second that the address takes.
+    throttle: float | None
 
     @property
     def headers(self) -> Mapping[str, str]:
         """Return the headers of its request."""
-        is_notification = self.type == "Notification"
         headers = {
             "x-amz-sns-message-type": self.type,
             "x-amz-sns-message-id": self.message_id,
@@ -71,8 +72,9 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
             "Content-Type": "text/plain; charset=UTF-8",
             "User-Agent": "Amazon Simple Notification Service Agent",
         }
-        if is_notification:
+        if self.type != "SubscriptionConfirmation":
             headers["x-amz-sns-subscription-arn"] = self.arn
+        if self.type == "Notification":
             given = self._given("requestPolicy", "defaultRequestPolicy").get("headerContentType")
             if isinstance(given, str) and given.isascii() and given.isprintable():
                 headers["Content-Type"] = given
@@ -128,6 +130,35 @@ class _RetryPolicy(msgspec.Struct, rename="camel"):
         elif self.backoff_function == "exponential":
             part = (2 ** (step - 1) - 1) / max(2 ** (last - 1) - 1, 1)
         return least + (most - least) * part
+
+
+class _ThrottlePolicy(msgspec.Struct, rename="camel"):
+    max_receives_per_second: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+
+
+class _RequestPolicy(msgspec.Struct, rename="camel"):
+    header_content_type: str | None = None
+
+
+class SubscriptionPolicy(msgspec.Struct, rename="camel"):
+    """The members of a subscription's DeliveryPolicy, to check them."""
+
+    healthy_retry_policy: _RetryPolicy | None = None
+    throttle_policy: _ThrottlePolicy | None = None
+    request_policy: _RequestPolicy | None = None
+
+
+class _HttpPolicy(msgspec.Struct, rename="camel"):
+    default_healthy_retry_policy: _RetryPolicy | None = None
+    default_throttle_policy: _ThrottlePolicy | None = None
+    default_request_policy: _RequestPolicy | None = None
+    disable_subscription_overrides: bool | None = None
+
+
+class TopicPolicy(msgspec.Struct):
+    """The members of a topic's DeliveryPolicy, to check them."""
+
+    http: _HttpPolicy | None = None
 
 
 _CLAIM = Statement(

@@ -256,8 +256,9 @@ def _step(due: _Due) -> tuple[int | None, int | None, str | None]:
         caught_up = CAUGHT_UP if due.catch_up == "all" else 1
         missed = list(islice(times.before(now), caught_up))
         tick = max(first, missed[-1]) if missed else first
-    # Otherwise from its creation on, or its resumption: no node may have run since.
-    after = next(times.after(tick or first), None)
+    # Otherwise from its creation on, or its resumption: no node may have run since; or from now on,
+    # where the clock was set back.
+    after = next(times.after(tick or min(first, now)), None)
     if after is None and tick is None:
         return None, None, "The time has passed."
     if after is not None and end is not None and after > _moment(end):

@@ -18,6 +18,8 @@ from skipmq.database.statement import (
     TEXTS,
     UUID,
     UUIDS,
+    Lookup,
+    Search,
     Statement,
     columns,
 )
@@ -56,6 +58,7 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     owner: str
     principal: str
     confirmed: bool
+    authenticated: bool
     signed_unsubscribe: bool
     attributes: Mapping[str, str]
     topic_attributes: Mapping[str, str]
@@ -72,6 +75,8 @@ class Notification(msgspec.Struct, frozen=True, gc=False):
     group_id: str | None = None
     deduplication_id: str | None = None
     trace_header: str | None = None
+    # The JSON of the texts that protocols get instead of `message`.
+    texts: str | None = None
 
 
 class Published(NamedTuple):
@@ -90,7 +95,7 @@ _CREATE = Statement(
     "select topic_id, attributes, tags, is_new from skipmq.create_topic($1, $2, $3, $4, $5)",
     TEXT, JSONB, JSONB, TEXT, TEXT,
 )  # fmt: skip
-_GET = Statement(
+_GET = Lookup(
     "select topic_id, attributes, tags, confirmed, pending, deleted"
     " from skipmq.get_topic($1, $2, $3, $4)",
     TEXT, TEXT, TEXT, BOOLEAN,
@@ -100,14 +105,14 @@ _CHANGE = Statement(
     BIGINT, JSONB, JSONB, TEXTS, TEXT, repeatable=False,
 )  # fmt: skip
 _DELETE = Statement("select skipmq.delete_topic($1, $2, $3)", TEXT, TEXT, TEXT)
-_LIST = Statement(
+_LIST = Search(
     "select name from skipmq.list_topics($1, $2, $3, $4) name", TEXT, TEXT, TEXT, INTEGER
 )
 _SUBSCRIBE = Statement(
     "select subscription_id::text, attributes, confirmed, is_new from skipmq.subscribe($1, $2)",
     BIGINT, JSONB,
 )  # fmt: skip
-_SUBSCRIPTIONS = Statement(
+_SUBSCRIPTIONS = Search(
     f"select {columns(Subscription, subscription_id='subscription_id::text')}"
     " from skipmq.list_subscriptions($1, $2, $3, $4, $5, $6, $7)",
     TEXT, TEXT, TEXT, UUID, TEXT, TEXT, INTEGER,
@@ -122,8 +127,8 @@ _UNREAD = Statement(
 )  # fmt: skip
 _PUBLISH = Statement(
     "select place, message_id::text, sequence_number, queue_ids, queues, dead_lettered, dropped"
-    " from skipmq.publish_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-    BIGINT, UUIDS, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXTS, TEXT, TEXT,
+    " from skipmq.publish_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    BIGINT, UUIDS, TEXTS, TEXTS, TEXTS, INTEGERS, TEXTS, TEXTS, TEXTS, TEXT, TEXT, TEXTS,
     repeatable=False,
 )  # fmt: skip
 
@@ -276,6 +281,7 @@ async def publish(  # noqa: PLR0913, PLR0917 - all that it stores.
         [each.trace_header for each in messages],
         sender,
         "on",
+        [each.texts for each in messages],
     )
     for _ in range(_TRIES):
         try:

@@ -103,6 +103,12 @@ def jobs(settings: Settings) -> list[Job]:
             (CHUNK,),
         ),
         Job(
+            "expire subscriptions",
+            600.0,
+            Statement("select skipmq.expire_subscriptions($1)", INTEGER),
+            (CHUNK,),
+        ),
+        Job(
             "forget consumers",
             60.0,
             Statement("select skipmq.expire_consumers($1)", INTEGER),

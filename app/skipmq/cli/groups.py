@@ -47,6 +47,7 @@ _COMMANDS = {
         "create": "topics:topic_create",
         "show": "topics:topic_show",
         "subscribe": "topics:topic_subscribe",
+        "unsubscribe": "topics:topic_unsubscribe",
         "publish": "topics:topic_publish",
         "delete": "topics:topic_delete",
     },

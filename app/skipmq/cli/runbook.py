@@ -5,7 +5,7 @@ from difflib import get_close_matches
 import click
 from click.shell_completion import CompletionItem
 
-from skipmq import runbook as book
+from skipmq.broker import runbook as book
 from skipmq.cli.output import out
 from skipmq.cli.tables import Column, table
 

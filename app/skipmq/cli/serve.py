@@ -131,7 +131,8 @@ def _held_by_parent() -> int:
 
 def _import_node(settings: Settings) -> None:
     """Import the node's modules, which are slow to import, and configure logging."""
-    import_module("skipmq.telemetry.logs").configure(settings)
+    logs = import_module("skipmq.telemetry.logs")
+    logs.configure(settings.log_level, settings.log_format)
     for module in ("cli.declared", "server.processes.serve"):
         import_module(f"skipmq.{module}")
 

@@ -9,6 +9,7 @@ from skipmq.cli import place
 from skipmq.cli.output import ask, printing_json, yes_option
 from skipmq.cli.queue.queues import pairs
 from skipmq.cli.source import Source, open_source
+from skipmq.telemetry.terminal import visible
 
 _attributes = click.option(
     "-a",
@@ -31,13 +32,13 @@ def _arn(node: Source, name: str) -> str:
     raise click.ClickException(f"there is no topic {name}: `skipmq topic create {name}`")
 
 
-def _queue_arn(name: str, topic: str) -> str:
-    """Return the ARN of a queue of a topic's account and region."""
-    return (
-        name
-        if name.startswith("arn:")
-        else topic.replace(":sns:", ":sqs:").rpartition(":")[0] + f":{name}"
-    )
+def _endpoint(given: str, topic: str) -> tuple[str, str]:
+    """Return the protocol and the endpoint: a URL, or a queue by its ARN or its name alone."""
+    if given.startswith(("http://", "https://")):
+        return given.partition(":")[0], given
+    if given.startswith("arn:"):
+        return "sqs", given
+    return "sqs", topic.replace(":sns:", ":sqs:").rpartition(":")[0] + f":{given}"
 
 
 @click.command("create")
@@ -92,23 +93,46 @@ def topic_show(name: str) -> tuple[Any, Any]:
 
 @click.command("subscribe")
 @click.argument("name")
-@click.argument("queue")
+@click.argument("target", metavar="QUEUE|URL")
 @place.reached
 @_attributes
 @printing_json
-def topic_subscribe(name: str, queue: str, attributes: dict[str, str]) -> tuple[Any, Any]:
-    """Subscribe QUEUE to the topic NAME."""
+def topic_subscribe(name: str, target: str, attributes: dict[str, str]) -> tuple[Any, Any]:
+    """Subscribe a queue or an address to the topic NAME; an address has to confirm it."""
     with open_source() as node:
         topic = _arn(node, name)
+        protocol, endpoint = _endpoint(target, topic)
         found = node.act(
             "Subscribe",
             TopicArn=topic,
-            Protocol="sqs",
-            Endpoint=_queue_arn(queue, topic),
+            Protocol=protocol,
+            Endpoint=endpoint,
             Attributes=attributes,
         )
     arn = found["SubscriptionArn"]
-    return {"arn": arn}, f"subscribed {queue} to {name}: {arn}"
+    return {"arn": arn}, f"subscribed {escape(target)} to {name}: {arn}"
+
+
+@click.command("unsubscribe")
+@click.argument("name")
+@click.argument("target", metavar="QUEUE|URL")
+@place.reached
+@printing_json
+def topic_unsubscribe(name: str, target: str) -> tuple[Any, Any]:
+    """End the subscription of a queue or an address to the topic NAME."""
+    with open_source() as node:
+        topic = _arn(node, name)
+        _, endpoint = _endpoint(target, topic)
+        rows = _pages(node, "ListSubscriptionsByTopic", "Subscriptions", TopicArn=topic)
+        arn = next((row["SubscriptionArn"] for row in rows if row["Endpoint"] == endpoint), None)
+        if arn is None:
+            raise click.ClickException(
+                f"{visible(target)} is not subscribed: `skipmq topic show {name}` lists what is"
+            )
+        if not arn.startswith("arn:"):
+            raise click.ClickException(f"{visible(target)} is pending, which ends in two days")
+        node.act("Unsubscribe", SubscriptionArn=arn)
+    return {"unsubscribed": arn}, f"unsubscribed {escape(target)} from {name}"
 
 
 @click.command("publish")

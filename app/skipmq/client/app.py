@@ -12,7 +12,7 @@ from skipmq.client.context import Context
 from skipmq.client.errors import ClientError
 from skipmq.client.health import LOOPBACK
 from skipmq.client.outcomes import Backoff, Retry
-from skipmq.client.queue import Queue, Scheduled
+from skipmq.client.queue import Queue, Scheduled, priority_attribute
 from skipmq.client.worker import Worker
 
 T = TypeVar("T")
@@ -105,7 +105,7 @@ class App:
 
         return declare
 
-    def schedule(
+    def schedule(  # noqa: PLR0913 - what a schedule has.
         self,
         expression: str,
         body: Any = None,
@@ -113,13 +113,14 @@ class App:
         zone: str = "UTC",
         name: str = "",
         group: str = "",
+        priority: int | None = None,
     ) -> Callable[[Callable[..., R]], Callable[..., R]]:
         """Send a body to the queue of the consumer below by a schedule, which `run` declares.
 
         `expression` is one of cron, `every 5 minutes` or `at 2027-01-31T08:00`, in a time `zone`.
         Without a body it is `{}`. The schedule has the handler's name, or `name`; a FIFO queue
-        needs a `group`. One that was declared before keeps its times, if they are the same. Raises
-        ClientError where there is no consumer below.
+        needs a `group`, and `priority` is that of the messages. One that was declared before keeps
+        its times, if they are the same. Raises ClientError where there is no consumer below.
         """
 
         def declare(handler: Callable[..., R]) -> Callable[..., R]:
@@ -131,7 +132,10 @@ class App:
                 )
             own = name or str(getattr(handler, "__name__", ""))
             text = queue.encoded({} if body is None else body)
-            self.schedules.append(Scheduled(own, queue, expression, text, zone, group or None))
+            attributes = priority_attribute(queue, priority)
+            self.schedules.append(
+                Scheduled(own, queue, expression, text, zone, group or None, attributes)
+            )
             return handler
 
         return declare

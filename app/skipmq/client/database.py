@@ -10,7 +10,7 @@ import psycopg
 
 from skipmq.client import statements
 from skipmq.client.connections import Connections, Link
-from skipmq.client.message import Message
+from skipmq.client.message import Message, attributes_json
 from skipmq.client.queue import Queue, Scheduled
 from skipmq.client.source import Settled, Wakened
 
@@ -49,9 +49,10 @@ class Database:
 
     async def declare(self, schedule: Scheduled) -> None:
         """Create a schedule, or change the one of its name."""
-        name, queue, expression, body, zone, group = schedule
+        name, queue, expression, body, zone, group, attributes = schedule
+        known = attributes_json(attributes)
         place = (queue.account, queue.region)
-        parameters = (name, queue.name, expression, body, zone, group, *place)
+        parameters = (name, queue.name, expression, body, zone, group, known, *place)
         with queue.explaining():
             await self._link.run(lambda: (statements.SCHEDULE, parameters))
 

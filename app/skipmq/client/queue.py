@@ -111,6 +111,7 @@ class Queue(Generic[T]):
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_id: str | None = None,
+        priority: int | None = None,
     ) -> str:
         """Send a message in the caller's transaction; return its id.
 
@@ -118,11 +119,11 @@ class Queue(Generic[T]):
         psycopg, a connection or session of SQLAlchemy, or the alias of a database of Django; or the
         URL of a broker, `https://…`, which sends at once. `delay` is in seconds, `deliver_at` a
         time: both up to the queue's MaximumDelaySeconds. A FIFO queue needs a `group`; a standard
-        queue takes a `deduplication_id` if it has DeduplicationSeconds. Raises ClientError, and
-        over HTTP UnavailableError.
+        queue takes a `deduplication_id` if it has DeduplicationSeconds, and a `priority` from 0 to
+        9 if it has a PriorityMode. Raises ClientError, and over HTTP UnavailableError.
         """
         (sending,) = self._sendings(
-            [body], delay, deliver_at, attributes, group, [deduplication_id]
+            [body], delay, deliver_at, attributes, group, [deduplication_id], priority
         )
         (message_id,) = self._run(using, sending)
         return message_id
@@ -137,12 +138,15 @@ class Queue(Generic[T]):
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_ids: Sequence[str] | None = None,
+        priority: int | None = None,
     ) -> list[str]:
         """Send messages in the caller's transaction, in their order; return their ids.
 
-        All have the same delay, attributes and group. Raises ClientError.
+        All have the same delay, attributes, group and priority. Raises ClientError.
         """
-        sendings = self._sendings(bodies, delay, deliver_at, attributes, group, deduplication_ids)
+        sendings = self._sendings(
+            bodies, delay, deliver_at, attributes, group, deduplication_ids, priority
+        )
         return [each for sending in sendings for each in self._run(using, sending)]
 
     async def asend(  # noqa: PLR0913 - as above.
@@ -155,6 +159,7 @@ class Queue(Generic[T]):
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_id: str | None = None,
+        priority: int | None = None,
     ) -> str:
         """Send a message in the caller's transaction, as `send` does.
 
@@ -162,7 +167,7 @@ class Queue(Generic[T]):
         asynchronous connection or session of SQLAlchemy, or the URL of a broker.
         """
         (sending,) = self._sendings(
-            [body], delay, deliver_at, attributes, group, [deduplication_id]
+            [body], delay, deliver_at, attributes, group, [deduplication_id], priority
         )
         (message_id,) = await self._arun(using, sending)
         return message_id
@@ -177,9 +182,12 @@ class Queue(Generic[T]):
         attributes: Attributes | None = None,
         group: str | None = None,
         deduplication_ids: Sequence[str] | None = None,
+        priority: int | None = None,
     ) -> list[str]:
         """Send messages in the caller's transaction, as `send_many` does."""
-        sendings = self._sendings(bodies, delay, deliver_at, attributes, group, deduplication_ids)
+        sendings = self._sendings(
+            bodies, delay, deliver_at, attributes, group, deduplication_ids, priority
+        )
         return [each for sending in sendings for each in await self._arun(using, sending)]
 
     def _check_kind(self, delay: int | None, group: str | None) -> None:
@@ -203,9 +211,11 @@ class Queue(Generic[T]):
         attributes: Attributes | None,
         group: str | None,
         deduplication_ids: Sequence[str | None] | None,
+        priority: int | None,
     ) -> Iterator[Sending]:
         """Yield the messages in chunks; raise ClientError for what the queue cannot have."""
         typed = typed_attributes({} if attributes is None else attributes)
+        typed |= priority_attribute(self, priority)
         if delay is not None:
             _check_delay(delay)
         if deliver_at is not None:
@@ -288,8 +298,24 @@ class Queue(Generic[T]):
             raise found from error
 
 
+def priority_attribute(queue: Queue[Any], priority: int | None) -> dict[str, dict[str, str]]:
+    """Return the attribute that is a message's priority, if any; raise ClientError."""
+    if priority is None:
+        return {}
+    check_count("priority", priority, 0)
+    if queue.fifo or str(priority) not in limits.PRIORITIES:
+        raise ClientError(
+            f"priority={priority} of {queue.name!r}: messages of standard queues have one from 0"
+            " to 9"
+        )
+    return typed_attributes({limits.PRIORITY: priority})
+
+
 class Scheduled(NamedTuple):
-    """A schedule that an app declares: its name, its queue, when it sends what, and to a group."""
+    """A schedule that an app declares: its name, its queue, when it sends what, and to a group.
+
+    `attributes` are those of the message, as SQS's wire has them.
+    """
 
     name: str
     queue: Queue[Any]
@@ -297,3 +323,4 @@ class Scheduled(NamedTuple):
     body: str
     zone: str
     group: str | None
+    attributes: dict[str, dict[str, str]]

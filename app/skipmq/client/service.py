@@ -70,10 +70,17 @@ class Service:
 
     async def declare(self, schedule: Scheduled) -> None:
         """Create a schedule, or change the one of its name."""
-        name, queue, expression, body, zone, group = schedule
-        request = {"Name": name, "Expression": expression, "MessageBody": body, "Zone": zone}
+        name, queue, expression, body, zone, group, attributes = schedule
+        request: dict[str, Any] = {
+            "Name": name,
+            "Expression": expression,
+            "MessageBody": body,
+            "Zone": zone,
+        }
         if group is not None:
             request["MessageGroupId"] = group
+        if attributes:
+            request["MessageAttributes"] = attributes
         await self._at(queue, "SkipMQ.CreateSchedule", request)
 
     async def delete(self, queue: Queue[Any], messages: Settled) -> list[bool]:

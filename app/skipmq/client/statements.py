@@ -45,7 +45,7 @@ select skipmq.publish(
 SCHEDULE = f"""
 select skipmq.create_schedule(
   %s::text, %s::text, %s::text, %s::text, %s::text, p_group_id => %s::text,
-  p_account => {ACCOUNT}, p_region => {REGION})"""
+  p_attributes => %s::text::jsonb, p_account => {ACCOUNT}, p_region => {REGION})"""
 
 # The claim commits by itself, and like that of a node waits for no standby: what a failover undoes
 # is delivered again. The others name claimed messages by ids, receive counts and message ids.

@@ -38,6 +38,7 @@ class DeclaredQueue:
     topics: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
+SCHEDULES, TOPICS = "schedules", "topics"
 REDRIVE_POLICY = "RedrivePolicy"
 # Where each policy names queues.
 _QUEUES = {REDRIVE_POLICY: "deadLetterTargetArn", "RedriveAllowPolicy": "sourceQueueArns"}
@@ -50,6 +51,23 @@ def text(value: Any) -> str:
     if isinstance(value, Mapping | list | tuple | bool):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
+
+
+def schedules_and_topics(
+    values: Mapping[str, Any],
+) -> tuple[Mapping[str, DeclaredSchedule], Mapping[str, Mapping[str, str]]]:
+    """Return those that a queue's table has; raise ValueError."""
+    try:
+        key = SCHEDULES
+        schedules = msgspec.convert(values.get(key, {}), dict[str, DeclaredSchedule])
+        key = TOPICS
+        topics = msgspec.convert(values.get(key, {}), dict[str, dict[str, Any]])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{key}: {error}") from error
+    return schedules, {
+        topic: {name: text(value) for name, value in given.items()}
+        for topic, given in topics.items()
+    }
 
 
 def with_arns(attribute: str, value: str, account: str, region: str) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from skipmq.config import declarations
 from skipmq.config.declarations import DeclaredQueue
 from skipmq.config.imports.found import Difference, Found, UnreadableError
@@ -15,7 +13,8 @@ from skipmq.protocol import names
 
 # A tuple of keys, as tomllib quotes duplicates.
 _KEYS = re.compile(r"\((['\"]).*\1,?\)")
-_TAGS, _SCHEDULES, _TOPICS = "tags", "schedules", "topics"
+_TAGS = "tags"
+_TABLES = {_TAGS, declarations.SCHEDULES, declarations.TOPICS}
 # What has no declarations to read, by its ending.
 _OTHERS = {".yml": "YAML", ".yaml": "YAML", ".sh": "a script"}
 
@@ -77,22 +76,14 @@ def declared(file: Path, value: Any, problems: list[str]) -> tuple[DeclaredQueue
             problems.append(f"{file}: queues: {key}: write tags as a table: [queues.{key}.tags]")
             continue
         try:
-            schedules = msgspec.convert(
-                attributes.get(_SCHEDULES, {}), dict[str, declarations.DeclaredSchedule]
-            )
-            topics = msgspec.convert(attributes.get(_TOPICS, {}), dict[str, dict[str, Any]])
-        except msgspec.ValidationError as error:
-            what = _SCHEDULES if _SCHEDULES in attributes else _TOPICS
-            problems.append(f"{file}: queues: {key}: {what}: {error}")
+            schedules, topics = declarations.schedules_and_topics(attributes)
+        except ValueError as error:
+            problems.append(f"{file}: queues: {key}: {error}")
             continue
-        others = {k: v for k, v in attributes.items() if k not in {_TAGS, _SCHEDULES, _TOPICS}}
+        others = {k: v for k, v in attributes.items() if k not in _TABLES}
         texts = {k: declarations.text(v) for k, v in others.items()}
         tagged = {k: declarations.text(v) for k, v in tags.items()}
-        subscribed = {
-            topic: {k: declarations.text(v) for k, v in given.items()}
-            for topic, given in topics.items()
-        }
-        found.append(DeclaredQueue(name, texts, account, region, tagged, schedules, subscribed))
+        found.append(DeclaredQueue(name, texts, account, region, tagged, schedules, topics))
     return tuple(found)
 
 

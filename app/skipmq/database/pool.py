@@ -255,8 +255,8 @@ class Pool:
             if self.availability.is_unavailable or (durable and self.standbys.is_unavailable):
                 may_read = is_search or isinstance(statement, Lookup)
                 if may_read and is_read_only(self.availability.failure):
-                    # Not kept: it may be that of a server that is the primary no more.
-                    borrowed = await self._open()
+                    # Of any server, also a standby; not kept, as it may be the primary no more.
+                    borrowed = await self._open(target_session_attrs="any")
                     rows = await self._read(borrowed, statement, values, self._limit(deadline))
                     if rows or is_search:
                         return rows
@@ -288,9 +288,14 @@ class Pool:
     async def _read(
         self, opened: Connection, statement: Statement, values: list[bytes | None], seconds: float
     ) -> Rows:
-        """Run a statement that writes nothing, on a connection that is closed afterwards."""
+        """Run a statement that writes nothing, on a connection that is closed afterwards.
+
+        A standby has no rows of unlogged tables (PostgreSQL manual, "CREATE TABLE").
+        """
         try:
             return await opened.rows(statement, values, seconds)
+        except psycopg.errors.FeatureNotSupported:
+            return []
         finally:
             opened.broken = True
 
@@ -341,9 +346,9 @@ class Pool:
             idle.close()
         return None
 
-    async def _open(self) -> Connection:
+    async def _open(self, **others: str) -> Connection:
         try:
-            opened = await Connection.open(self._parameters)
+            opened = await Connection.open(self._parameters | others)
         except psycopg.Error as error:
             self.availability.mark_unavailable(error)
             raise _Unavailable(error, unknown=False) from error

@@ -35,6 +35,7 @@ def app(names: Sequence[str] = ()) -> App:
         )
     whole = App(addresses.pop())
     whole.consumers = [consumer for each in found for consumer in each.consumers]
+    whole.schedules = [schedule for each in found for schedule in each.schedules]
     by_queue: dict[str, Consumer] = {}
     for consumer in whole.consumers:
         other = by_queue.setdefault(consumer.queue.arn, consumer)

@@ -28,7 +28,8 @@ MAXIMUM_DELAY = 31_536_000
 WAIT_SECONDS = 20
 RECEIVE_MESSAGES = 10
 IN_FLIGHT = 120_000
-# The values of the message attribute SkipMQ.Priority.
+# The message attribute of priorities, and its values.
+PRIORITY = "SkipMQ.Priority"
 PRIORITIES = frozenset("0123456789")
 # Messages a second, at most, that a queue's limit may name.
 RECEIVE_RATE = 1_000_000

@@ -38,7 +38,7 @@ def application(mount: web.Mount) -> flask.Flask:
         raise config.ConfigError(
             ["SKIPMQ_MASTER_KEY: signatures need one; SKIPMQ_AUTH=off allows every caller"]
         )
-    logs.configure(settings)
+    logs.configure(settings.log_level, settings.log_format)
     schema.check(settings.database_url)
     schema.check_partitions(settings.database_url)
     schema.warn_of_surplus_rights(settings.database_url)

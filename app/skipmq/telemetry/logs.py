@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any, TextIO
 
-from skipmq.config.settings import Settings
 from skipmq.telemetry.terminal import visible
 
 _LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -77,10 +76,10 @@ def to_standard_error() -> None:
     _configure("info", as_text=True, cache_loggers=False)
 
 
-def configure(settings: Settings) -> None:
-    """Configure the logging of this process from the settings."""
-    as_text = settings.log_format == "text" or (settings.log_format == "" and sys.stderr.isatty())
-    _configure(settings.log_level, as_text=as_text, cache_loggers=True)
+def configure(level: str, form: str) -> None:
+    """Configure the logging of this process; `form` is text, json, or empty: text on a terminal."""
+    as_text = form == "text" or (form == "" and sys.stderr.isatty())
+    _configure(level, as_text=as_text, cache_loggers=True)
 
 
 def _configure(level: str, *, as_text: bool, cache_loggers: bool) -> None:

@@ -2,8 +2,8 @@
 --   it visible), with p_reason as its attribute FailureReason and among its failures. Returns false when the message was settled or received
 --   again or, in a FIFO queue, is visible.
 -- Called by: SQL users.
--- Locks, in order: those of granted_queue, then the message row, or those of change_fifo_visibility.
--- Raises: what granted_queue and check_timeouts raise; SQ001 when the queue does not exist, SQ011 without a timeout.
+-- Locks, in order: those of granted_queue; those of hold_limits, then the message row; or those of change_fifo_visibility.
+-- Raises: what granted_queue, hold_limits and check_timeouts raise; SQ001 when the queue does not exist, SQ011 without a timeout.
 -- Relies on index: queue_pkey, and those of the functions it calls.
 -- Routed: to the partition of p_queue.
 create function skipmq.change_message_visibility(
@@ -30,6 +30,8 @@ begin
     from skipmq.change_fifo_visibility(
       v_queue_id, array[p_id], array[p_receive_count], array[p_message_id], null, array[p_visibility_timeout]) c;
   else
+    -- Before the row, as all that change visibility.
+    perform skipmq.hold_limits(v_queue_id, true);
     -- Exact, unlike an old receipt over HTTP: a late worker must not show what another one has received.
     perform from skipmq.message m
     where m.id = p_id and m.queue_id = v_queue_id and m.receive_count = p_receive_count

@@ -1,5 +1,5 @@
 -- Does: creates a schedule that sends p_body to a queue, or gives the one of that name these properties; a node determines the time of
---   its next tick, unless expression, zone and end are those that it has. Returns whether it is new.
+--   its next tick, unless expression, zone and end are those that it has and no failure has ended it. Returns whether it is new.
 -- Called by: the CreateSchedule action, programs that declare their schedules; SQL users.
 -- Locks, in order: row of the schedule, those of granted_queue.
 -- Raises: what granted_queue raises; SQ008 when the schedule sends to another queue; 23514 when a value is out of range.
@@ -18,10 +18,15 @@ as $$
 declare
   v_now timestamptz := skipmq.clock();
   v_queue text;
+  v_keeps boolean; -- Its next tick.
   v_new boolean;
 begin
   perform skipmq.check_grant('send', p_queue, p_account, p_region);
-  select s.queue into v_queue from skipmq.schedule s
+  select s.queue,
+    s.planned and (s.next_at is not null or s.failure is null)
+      and (s.expression, s.zone, s.ends_at) is not distinct from (p_expression, p_zone, p_ends_at)
+  into v_queue, v_keeps
+  from skipmq.schedule s
   where s.account = p_account and s.region = p_region and s.name = p_name
   for update;
   perform skipmq.granted_queue('send', p_queue, p_account, p_region);
@@ -37,8 +42,7 @@ begin
     p_account, p_region, p_name, p_queue, p_expression, p_zone, p_jitter, p_catch_up, p_body, p_attributes, p_group_id, p_ends_at,
     p_max_failures, v_now, v_now)
   on conflict (account, region, name) do update set
-    planned = s.planned and (s.expression, s.zone, s.ends_at) is not distinct from (excluded.expression, excluded.zone, excluded.ends_at),
-    next_at = case when s.planned and (s.expression, s.zone, s.ends_at) is not distinct from (excluded.expression, excluded.zone, excluded.ends_at) then s.next_at else v_now end,
+    planned = v_keeps is true, next_at = case when v_keeps then s.next_at else v_now end,
     expression = excluded.expression, zone = excluded.zone, jitter = excluded.jitter, catch_up = excluded.catch_up,
     body = excluded.body, attributes = excluded.attributes, group_id = excluded.group_id, ends_at = excluded.ends_at,
     max_failures = excluded.max_failures, failures = 0, failure = null

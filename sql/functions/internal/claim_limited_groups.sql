@@ -59,7 +59,7 @@ begin
       p_queue_id, v_limits, p_visibility_timeout, p_commit, p_receivers, v_closed, v_groups, v_rooms, v_burst) c
   loop
     if id is not null then
-      v_taken := v_taken || hashtextextended(group_id, p_queue_id)::text;
+      v_taken := v_taken || group_id;
     end if;
     return next;
   end loop;

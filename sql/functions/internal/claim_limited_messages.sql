@@ -44,13 +44,13 @@ begin
   perform skipmq.move_to_lanes(v_queue, v_now);
   if num_nonnulls(v_queue.maximum_in_flight, v_queue.maximum_in_flight_per_group) > 0 then
     select least(v_left, v_queue.maximum_in_flight - coalesce(sum(c.number), 0)),
-      array_agg(c.group_id) filter (where c.group_id is not null),
-      array_agg(v_queue.maximum_in_flight_per_group - c.number) filter (where c.group_id is not null)
+      array_agg(c.group_id) filter (where c.most is not null), array_agg(c.most) filter (where c.most is not null)
     into v_left, v_keys, v_most
     from (
-      select m.group_id, count(*)::integer as number
+      select m.group_id, count(*)::integer as number,
+        case when m.group_id is not null then v_queue.maximum_in_flight_per_group - count(*)::integer end as most
       from skipmq.message m
-      where m.queue_id = p_queue_id and m.shard = any ('{1,2,20,21,22,23,24,25,26,27,28,29}') and m.group_no is null
+      where m.queue_id = p_queue_id and m.shard = any ('{1,2,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39}') and m.group_no is null
         and m.visible_at > v_now and m.receive_count > m.receive_base
       group by m.group_id
     ) c;
@@ -60,21 +60,17 @@ begin
   end if;
   v_burst := coalesce(v_queue.receive_burst, greatest(ceil(v_queue.maximum_receive_rate_per_group), 1));
   v_default := least(v_queue.maximum_in_flight_per_group, case when v_queue.maximum_receive_rate_per_group > 0 then v_burst end);
-  select array_agg(a.key), array_agg(least(a.most, v_default)), array_agg(a.key) filter (where a.most <= 0) into v_keys, v_most, v_full
-  from skipmq.group_allowances(v_queue, v_now, v_burst, v_keys, v_most) a;
-  v_lanes := array(
-    select n + p
-    from generate_series(0, 9) p
-    cross join unnest('{20,10}'::smallint[]) n
-    where exists (select from skipmq.message m where m.queue_id = p_queue_id and m.shard = n + p and m.group_no is null and m.visible_at <= v_now)
-    order by case v_queue.priority_mode when 'weighted' then -ln(1 - random()) / (p + 1) else -p end, n desc);
+  if v_default is not null or exists (select from skipmq.paused_group g where g.queue_id = p_queue_id) then
+    select array_agg(a.key), array_agg(least(a.most, v_default)), array_agg(a.key) filter (where a.most <= 0) into v_keys, v_most, v_full
+    from skipmq.group_allowances(v_queue, v_now, v_burst, v_keys, v_most) a;
+  end if;
+  v_lanes := skipmq.lane_order(v_queue.priority_mode, v_queue.tenants);
 
   while v_left > 0 loop
-    select array_agg(l.tid order by h.place, h.visible_at), array_agg(h.group_id order by h.place, h.visible_at)
+    select array_agg(h.tid order by h.place, h.visible_at), array_agg(h.group_id order by h.place, h.visible_at)
     into v_tids, v_groups
     from skipmq.choose_messages(
-      p_queue_id, v_lanes, v_now, v_horizon, p_max_receives, v_left, v_keys, v_most, v_full, v_default, v_after) h
-    cross join lateral (select m.ctid as tid from skipmq.message m where m.ctid = h.tid and m.visible_at <= v_now for no key update skip locked) l;
+      p_queue_id, v_lanes, v_now, v_horizon, p_max_receives, v_left, v_keys, v_most, v_full, v_default, v_after) h;
     v_got := coalesce(cardinality(v_tids), 0);
     if v_got = 0 then
       if v_full is not null and v_taken = '{}' and (v_after is null or v_after > '') and exists (
@@ -93,7 +89,9 @@ begin
       exit when v_rounds > 10 or (
         select sum(skipmq.clear_head(
           p_queue_id, s.shard, '-infinity', v_now, v_horizon, p_dead_letter_queue, p_max_receives, null))
-        from unnest(v_lanes) s (shard)) > 0 is not true;
+        from unnest(v_lanes) s (shard)
+        where exists (select from skipmq.message m where m.queue_id = p_queue_id and m.shard = s.shard and m.group_no is null and m.visible_at <= v_now)
+      ) > 0 is not true;
       v_after := null;
       continue;
     end if;
@@ -125,7 +123,9 @@ begin
     end if;
   end loop;
   if cardinality(v_taken) > 0 then
-    perform skipmq.use_rates(v_queue, v_now, v_taken);
+    if num_nonnulls(v_queue.maximum_receive_rate, v_queue.maximum_receive_rate_per_group) > 0 then
+      perform skipmq.use_rates(v_queue, v_now, v_taken);
+    end if;
     return;
   end if;
   received_at := v_now;

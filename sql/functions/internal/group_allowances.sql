@@ -13,7 +13,7 @@ as $$
   from (
     select k.key, k.most from unnest(p_keys, p_most) k (key, most)
     union all
-    select r.key,
+    select case when p_queue.fifo then hashtextextended(r.key, p_queue.queue_id)::text else r.key end,
       greatest(floor(extract(epoch from p_now - r.used_until) * p_queue.maximum_receive_rate_per_group) + p_burst, 0)::integer
     from skipmq.receive_rate r
     where r.queue_id = p_queue.queue_id and r.key <> '' and r.used_until > p_now

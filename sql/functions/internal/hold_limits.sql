@@ -1,7 +1,7 @@
 -- Does: has no other transaction claim from a queue with limits, or hide its messages for longer, until this one ends: the
 --   messages in flight that the next statement counts are all there are. Returns false when another transaction holds it for
 --   longer than 50 ms and p_waits is false.
--- Called by: claim_limited_messages, claim_fifo_messages, change_visibility, change_fifo_visibility, receive_fifo_attempt.
+-- Called by: claim_limited_messages, claim_limited_groups, change_visibility, change_fifo_visibility, change_message_visibility, receive_fifo_attempt.
 -- Locks, in order: advisory lock of the queue's limits.
 -- Raises: 0A000 in a transaction that is not READ COMMITTED, whose snapshot would be older than the lock.
 -- Relies on index: queue_id.
@@ -10,6 +10,7 @@ language plpgsql volatile
 as $$
 declare
   v_kind constant integer := hashtext('skipmq.limits');
+  v_timeout constant text := current_setting('lock_timeout');
 begin
   if not exists (
     select from skipmq.queue q
@@ -23,11 +24,17 @@ begin
     perform pg_advisory_xact_lock(v_kind, (p_queue_id & 1023)::integer);
     return true;
   end if;
-  for n in 1 .. 50 loop
-    if pg_try_advisory_xact_lock(v_kind, (p_queue_id & 1023)::integer) then
-      return true;
-    end if;
-    perform pg_sleep(0.001);
-  end loop;
-  return false;
+  -- Without a subtransaction where it is free.
+  if pg_try_advisory_xact_lock(v_kind, (p_queue_id & 1023)::integer) then
+    return true;
+  end if;
+  begin
+    perform set_config('lock_timeout', '50ms', true);
+    perform pg_advisory_xact_lock(v_kind, (p_queue_id & 1023)::integer);
+    perform set_config('lock_timeout', v_timeout, true);
+    return true;
+  exception
+    when lock_not_available then
+      return false;
+  end;
 end $$;

@@ -8,7 +8,7 @@ create function skipmq.move_to_lanes(p_queue skipmq.queue, p_now timestamptz) re
 language plpgsql volatile
 as $$
 begin
-  update skipmq.message m set shard = skipmq.lane_of(p_queue.priority_mode, m.attributes) + case m.shard when 2 then 10 else 0 end
+  update skipmq.message m set shard = skipmq.lane_of(p_queue.priority_mode, m.attributes) + case m.shard when 1 then 20 when 2 then 10 else 0 end
   from (
     select m.ctid as tid
     from unnest('{0,1,2}'::smallint[]) s (shard)

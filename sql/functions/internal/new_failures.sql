@@ -27,8 +27,13 @@ begin
   ), found as materialized (
     select distinct on (m.id) m.id, skipmq.failure_kind(m.attributes) as kind, m.dead_letter_source as source
     from (
-      (select m.id, m.attributes, m.dead_letter_source from skipmq.message m
-      where not p_fifo and m.queue_id = p_queue_id and m.group_no is null and m.shard = 0 and m.visible_at > p_since
+      (select m.id, m.attributes, m.dead_letter_source
+      from unnest(skipmq.shards(p_queue_id)) s (shard)
+      cross join lateral (
+        select m.id, m.attributes, m.dead_letter_source, m.visible_at from skipmq.message m
+        where not p_fifo and m.queue_id = p_queue_id and m.group_no is null and m.shard = s.shard and m.visible_at > p_since
+        order by m.visible_at desc limit p_first) m
+      where s.shard <> 2 and s.shard not between 20 and 29
       order by m.visible_at desc limit p_first)
       union all
       (select m.id, m.attributes, m.dead_letter_source from skipmq.message m

@@ -3,12 +3,13 @@
 -- Called by: advance_schedule, change_schedule.
 -- Locks, in order: those of hold_queue and send_messages or send_fifo_messages. The caller has locked the schedule.
 -- Raises: SQ001 when the queue does not exist; what send_messages and send_fifo_messages raise.
--- Relies on index: schedule_tick_pkey, queue_pkey.
+-- Relies on index: schedule_tick_pkey, queue_pkey, queue_id.
 create function skipmq.send_tick(p_schedule skipmq.schedule, p_due timestamptz) returns void
 language plpgsql volatile
 as $$
 declare
   v_queue_id bigint;
+  v_jitter integer;
   v_message_id uuid := gen_random_uuid();
   v_text text := concat_ws(' ', p_schedule.name, extract(epoch from p_due));
 begin
@@ -24,10 +25,11 @@ begin
       v_queue_id, array[v_message_id], array[p_schedule.body], array[p_schedule.attributes::text],
       array[p_schedule.group_id], array[md5(v_text)], array[null::text], 'schedule');
   else
+    select least(p_schedule.jitter, q.maximum_delay_seconds) into v_jitter from skipmq.queue q where q.queue_id = v_queue_id;
     perform skipmq.send_messages(
       v_queue_id, array[v_message_id], array[p_schedule.body], array[p_schedule.attributes::text],
       -- By the tick, so that its jitter is the same on every node.
-      array[case when p_schedule.jitter > 0 then (hashtextextended(v_text, 0) & 1048575) % (p_schedule.jitter + 1) end]::integer[],
+      array[case when v_jitter > 0 then (hashtextextended(v_text, 0) & 1048575) % (v_jitter + 1) end]::integer[],
       array[p_schedule.group_id], array[null::text], 'schedule');
   end if;
   delete from skipmq.schedule_tick t

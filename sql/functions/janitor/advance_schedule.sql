@@ -39,7 +39,7 @@ begin
     end;
   end if;
   update skipmq.schedule s set
-    planned = true, failures = v_failures, failure = v_failure,
+    planned = true, planned_at = skipmq.clock(), failures = v_failures, failure = v_failure,
     next_at = case when v_failures < v_schedule.max_failures then p_next end
   where s.account = p_account and s.region = p_region and s.name = p_name;
   return true;

@@ -33,7 +33,7 @@ begin
           v_count := v_count + skipmq.expire_visible(
             v_queue.queue_id, 1::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
         end if;
-        for v_lane in 10 .. case when v_queue.limited then 29 else 0 end loop
+        for v_lane in 10 .. case when v_queue.limited then 39 else 0 end loop
           v_count := v_count + skipmq.expire_visible(
             v_queue.queue_id, v_lane::smallint, '-infinity', v_queue.horizon, v_queue.horizon, p_limit - v_count);
         end loop;

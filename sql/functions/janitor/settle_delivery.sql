@@ -13,6 +13,7 @@ as $$
 declare
   v_delivery skipmq.http_delivery;
   v_queue_id bigint;
+  v_arn text;
 begin
   if not p_delivered and p_delay is not null then
     update skipmq.http_delivery d set due_at = skipmq.clock() + make_interval(secs => p_delay)
@@ -24,7 +25,7 @@ begin
   if not found or p_delivered then
     return case when found then 'delivered' end;
   end if;
-  select q.queue_id into v_queue_id
+  select q.queue_id, format('arn:aws:sqs:%s:%s:%s', q.region, q.account, q.name) into v_queue_id, v_arn
   from skipmq.subscription s
   join skipmq.queue q
     on q.account = s.dead_letter_account and q.region = s.dead_letter_region and q.name = s.dead_letter_name and not q.fifo
@@ -36,5 +37,7 @@ begin
   perform skipmq.send_to_queues(
     array[v_queue_id], array[p_delivery_id], array[v_delivery.body], array[v_delivery.attributes], null, null,
     array[null::text], array['sns.amazonaws.com'], 'on', null);
+  -- It wakes receivers.
+  perform pg_notify('skipmq', 'sql sent ' || v_arn);
   return 'dead-lettered';
 end $$;

@@ -72,6 +72,8 @@ begin
       from skipmq.message m
       where m.id = r.id and m.message_id = r.message_id and m.queue_id = p_queue_id
         and (m.receive_count = r.receive_count or m.group_no is null and m.receive_count > r.receive_count)
+        -- Not one that was returned, and waits for a far time since.
+        and (m.enqueued_at <= v_now or m.receive_count > m.receive_base)
     ) m on true
   ), changed as (
     update skipmq.message m set

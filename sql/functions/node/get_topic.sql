@@ -12,7 +12,7 @@ as $$
   select t.topic_id, t.attributes, t.tags, s.confirmed, s.pending, t.subscriptions_deleted
   from skipmq.topic t
   cross join lateral (
-    select count(*) filter (where s.confirmed) as confirmed, count(*) filter (where not s.confirmed) as pending
+    select count(*) filter (where s.confirmed) as confirmed, count(*) filter (where not s.confirmed and not s.ended) as pending
     from skipmq.subscription s
     where p_counts and s.topic_id = t.topic_id
   ) s

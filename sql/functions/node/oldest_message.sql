@@ -59,7 +59,7 @@ begin
     select least(v_oldest, min(f.enqueued_at)) into v_oldest
     from unnest(skipmq.shards(p_queue_id)) s (shard)
     -- All messages of these shards were received.
-    cross join lateral (select case when s.shard = 2 or s.shard >= 20 then 'infinity' else v_now end) u (until)
+    cross join lateral (select case when s.shard = 2 or s.shard between 20 and 29 then 'infinity' else v_now end) u (until)
     cross join lateral (
       select m.enqueued_at
       from skipmq.message m

@@ -10,11 +10,12 @@
 -- Routed: to the partition of p_topic_id.
 --
 -- The arrays are parallel; a null array stands for nulls. p_message_bytes has the sizes with attributes. p_commit: see
--- send_messages; null, for SQL users, prevents queues from being purged or deleted until the transaction ends.
+-- send_messages; null, for SQL users, prevents queues from being purged or deleted until the transaction ends. p_texts has, as
+-- JSON objects, the texts that protocols get instead of p_messages.
 create function skipmq.publish_messages(
   p_topic_id bigint, p_message_ids uuid[], p_messages text[], p_subjects text[], p_attributes text[],
   p_message_bytes integer[], p_group_ids text[], p_deduplication_ids text[], p_trace_headers text[], p_sender text,
-  p_commit text
+  p_commit text, p_texts text[] default null
 ) returns table (
   place integer, message_id uuid, sequence_number bigint, queue_ids bigint[], queues text[], dead_lettered integer,
   dropped integer
@@ -28,7 +29,7 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := skipmq.write_time();
-  v_commit text := coalesce(p_commit, current_setting('synchronous_commit'));
+  v_commit text := set_config('synchronous_commit', coalesce(p_commit, current_setting('synchronous_commit')), true);
   v_topic skipmq.topic;
   v_fifo boolean;
   v_text record;
@@ -46,7 +47,6 @@ begin
     raise exception 'Topic does not exist' using errcode = 'SQ014';
   end if;
   v_fifo := v_topic.name like '%.fifo';
-  v_commit := set_config('synchronous_commit', v_commit, true);
   if v_fifo then
     perform skipmq.hold_groups(
       p_topic_id, array(select hashtextextended(g, p_topic_id) from unnest(p_group_ids) g), p_waits => true);
@@ -79,8 +79,8 @@ begin
       end if;
     end if;
     select * into v_text from skipmq.notification(
-      format('arn:aws:sns:%s:%s:%s', v_topic.region, v_topic.account, v_topic.name), message_id, sequence_number, p_subjects[n], p_messages[n], p_attributes[n], v_now,
-      coalesce(v_topic.attributes ->> 'SignatureVersion', '1'));
+      format('arn:aws:sns:%s:%s:%s', v_topic.region, v_topic.account, v_topic.name), message_id, sequence_number, p_subjects[n],
+      p_messages[n], p_attributes[n], v_now, coalesce(v_topic.attributes ->> 'SignatureVersion', '1'), p_texts[n]::jsonb);
     if v_filters_attributes then
       v_by_attributes := skipmq.filter_document(null, p_attributes[n]);
     end if;
@@ -109,8 +109,8 @@ begin
         v_count, v_after, v_unread, v_dead, v_none, v_ids, v_keys, v_bodies, v_attributes, v_fifos, v_fifo_keys,
         v_fifo_bodies, v_fifo_attributes, v_http, v_http_keys, v_http_bodies, v_http_attributes, v_names
       from skipmq.deliveries(
-        v_topic, p_message_ids[n], p_messages[n], p_message_bytes[n], p_attributes[n], v_text.head, v_text.tail,
-        v_by_attributes, v_by_body, v_after, v_page) t;
+        v_topic, p_message_ids[n], p_messages[n], p_message_bytes[n], p_attributes[n], v_text.head, v_text.heads,
+        v_text.tail, p_texts[n]::jsonb, v_by_attributes, v_by_body, v_after, v_page) t;
       if v_unread then
         raise exception 'The policy of a queue is to be read.' using errcode = 'SQ015';
       end if;

@@ -2,9 +2,9 @@
 --   generation; returns that and the number of messages. The totals of the queue continue.
 -- Called by: the PurgeQueue action; SQL users.
 -- Locks, in order: advisory lock of the generation (waits for SQL users' transactions that sent to it), queue row,
---   generation row.
+--   paused groups, used rates, generation row.
 -- Raises: SQ005 when the generation does not exist, SQ004 within p_cooldown of the last purge.
--- Relies on index: queue_id, generation_pkey, queue_count_pkey, and those of count_all.
+-- Relies on index: queue_id, paused_group_pkey, receive_rate_pkey, generation_pkey, queue_count_pkey, and those of count_all.
 -- Routed: to the partition of p_queue_id.
 --
 -- What fold_counts adds at the same moment, a second's counts, is left to the totals of the old generation: to wait for it
@@ -33,6 +33,7 @@ begin
   where q.queue_id = p_queue_id
   returning q.queue_id into v_id;
   update skipmq.paused_group g set queue_id = v_id where g.queue_id = p_queue_id;
+  update skipmq.receive_rate r set queue_id = v_id where r.queue_id = p_queue_id and r.used_until > v_now;
   update skipmq.generation g
   set retired_at = v_now, retired_as = 'purged', history_mode = v_queue.history_mode
   where g.queue_id = p_queue_id;

@@ -38,12 +38,15 @@ begin
   ), changed as (
     update skipmq.message m set
       visible_at = v_until,
+      -- The receipt of a receive that was returned does not match a message that is counted by the time of its delivery.
+      receive_count = case when f.fresh and p_seconds > 900 then least(m.receive_count, 2147483645) + 1 else m.receive_count end,
+      receive_base = case when f.fresh and p_seconds > 900 then least(m.receive_count, 2147483645) + 1 else m.receive_base end,
       -- As after a send with this delay: later than now for those that are counted by the time of their delivery.
       enqueued_at = case when f.fresh and p_seconds > 900 then v_until else least(f.enqueued_at, v_now) end,
       -- A shard, or lane, of messages never received; of received ones, which a dead-letter queue has among the others.
       shard = case
         when not f.fresh then case when m.shard >= 20 then m.shard when m.shard >= 10 then m.shard + 10 else 2 end
-        when p_seconds <= 900 then m.shard when m.shard >= 20 then m.shard - 10 when m.shard < 10 then 0 else m.shard end
+        when p_seconds <= 900 then m.shard when m.shard >= 20 then 10 + m.shard % 10 when m.shard < 10 then 0 else m.shard end
     from found f
     where m.ctid = f.tid and p_seconds <= case when f.fresh then greatest(v_longest, 43200) else 43200 end
     returning m.id, m.message_id, f.enqueued_at as before, f.fresh

@@ -51,8 +51,9 @@ begin
         nextval('skipmq.message_id_seq'),
         v_now + make_interval(secs => greatest(coalesce(u.delay, q.delay_seconds), 0)),
         v_now, case when u.delay > 900 then v_now + make_interval(secs => u.delay) else v_now end, q.queue_id,
-        case when q.limited then skipmq.lane_of(q.priority_mode, u.attributes)
-      when q.tenants and u.group_id is not null and u.delay > 900 is not true then skipmq.shard_of(q.queue_id, u.group_id, v_now) else 0 end,
+        case when q.limited then skipmq.lane_of(q.priority_mode, u.attributes) else 0 end
+      + case when q.tenants and u.group_id is not null and u.delay > 900 is not true
+          then skipmq.shard_of(q.queue_id, u.group_id, v_now) * case when q.limited then 20 else 1 end else 0 end,
         u.message_id, u.group_id, u.sender, u.trace_header, u.attributes, u.body
       from (
         select

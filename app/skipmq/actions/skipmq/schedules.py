@@ -70,6 +70,8 @@ def _check(given: extensions.CreateSchedule, queue: Queue) -> None:
         raise errors.InvalidParameterValueException(f"Message must be shorter than {size} bytes.")
     if given.MessageAttributes:
         checks.message_attributes(given.MessageAttributes)
+        if queue.attributes.priority_mode != "none":
+            checks.priority(given.MessageAttributes)
     checks.identifier(given.MessageGroupId, "MessageGroupId")
     reason = "Must be between 0 and 900."
     checks.between(given.JitterSeconds, 0, 900, "JitterSeconds", reason)

@@ -11,7 +11,7 @@ from skipmq.broker.topics import Subscription
 from skipmq.protocol import limits
 from skipmq.protocol.call import Call, Result
 from skipmq.protocol.identity import Need, TopicName
-from skipmq.protocol.sns.errors import NotFound, invalid
+from skipmq.protocol.sns.errors import NotFound, ResourceNotFound, invalid
 
 _VALID = re.compile(r"[A-Za-z0-9_-]{1,251}\.fifo|[A-Za-z0-9_-]{1,256}")
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -59,21 +59,18 @@ def topic(arn: str, call: Call, parameter: str = "TopicArn") -> TopicName:
 
 
 def subscription(call: Call) -> SubscriptionName:
-    """Return the subscription of a call's SubscriptionArn.
-
-    Raises sns.errors.InvalidParameter, sns.errors.NotFound.
-    """
+    """Return the subscription of a call's SubscriptionArn; raise sns.errors.InvalidParameter."""
     parts = _parts(call.parameters.SubscriptionArn, "SubscriptionArn", call)
     if len(parts) != _SUBSCRIPTION_PARTS:
         raise invalid("SubscriptionId")
-    if not is_valid(parts[5]) or not _ID.fullmatch(parts[6]):
-        raise NotFound(NO_SUBSCRIPTION)
     return SubscriptionName(TopicName(parts[4], parts[3], parts[5]), parts[6])
 
 
 async def found(node: Node, call: Call) -> Subscription:
     """Return the subscription that a call names; raise sns.errors.NotFound."""
     named = subscription(call)
+    if not is_valid(named.topic.name) or not _ID.fullmatch(named.id):
+        raise NotFound(NO_SUBSCRIPTION)
     rows = await topics.subscriptions(
         node.database,
         named.topic.account,
@@ -87,10 +84,27 @@ async def found(node: Node, call: Call) -> Subscription:
     return rows[0]
 
 
+def is_signed(call: Call) -> bool:
+    """Return whether a call has a signature, in a header or in its URL."""
+    request = call.request
+    return request.headers.get("authorization") is not None or "X-Amz-Signature=" in request.query
+
+
+def resource(call: Call) -> TopicName:
+    """Return the topic of a call's ResourceArn.
+
+    Raises sns.errors.InvalidParameter, sns.errors.ResourceNotFound.
+    """
+    try:
+        return topic(call.parameters.ResourceArn, call, "ResourceArn")
+    except NotFound as error:
+        raise ResourceNotFound from error
+
+
 def _topic_name(call: Call) -> TopicName:
     parameters = call.parameters
-    if (arn := getattr(parameters, "ResourceArn", None)) is not None:
-        return topic(arn, call, "ResourceArn")
+    if hasattr(parameters, "ResourceArn"):
+        return resource(call)
     return topic(parameters.TopicArn, call)
 
 

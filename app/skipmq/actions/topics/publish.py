@@ -40,6 +40,8 @@ _SUBJECT = re.compile("[^\x00-\x1f\x7f]{1,100}")
 _ENTRY_ID = re.compile("[A-Za-z0-9_-]+")
 _ENTRY_ID_LENGTH = 80
 _STRUCTURE = "Message Structure - "
+# Protocols with an address, whose text may be another one than that of queues.
+_ADDRESSED = ("http", "https")
 # The parameters of Publish, or an entry of PublishBatch.
 Outgoing: TypeAlias = shapes.Publish | shapes.PublishBatchRequestEntry
 
@@ -169,32 +171,40 @@ def _notification(
         + len(value.BinaryValue or b"")
         for key, value in attributes.items()
     )
+    message, texts = _message(entry)
     return Notification(
         new_uuid(),
-        _message(entry),
+        message,
         size,
         entry.Subject,
         _stored(attributes) if attributes else None,
         entry.MessageGroupId,
         _deduplication_id(entry, name, topic),
         messages.trace_header(node, call),
+        texts,
     )
 
 
-def _message(entry: Outgoing) -> str:
-    """Return the text for queues."""
+def _message(entry: Outgoing) -> tuple[str, str | None]:
+    """Return the text for queues, and the JSON of those that addresses get instead, if any."""
     if entry.MessageStructure is None:
-        return entry.Message
+        return entry.Message, None
     if entry.MessageStructure != "json":
         raise invalid("MessageStructure")
     try:
         texts = msgspec.json.decode(entry.Message, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
         raise invalid(f"{_STRUCTURE}JSON message body failed to parse") from error
-    default, own = texts.get("default"), texts.get("sqs")
-    if not isinstance(default, str):
+    texts = {key: text for key, text in texts.items() if isinstance(text, str)}
+    if (default := texts.get("default")) is None:
         raise invalid(f"{_STRUCTURE}No default entry in JSON message body")
-    return own if isinstance(own, str) else default
+    chosen = [texts.get(protocol, default) for protocol in ("sqs", *_ADDRESSED)]
+    if any(forbidden_character(text) is not None for text in chosen):
+        raise invalid("Message", "Invalid characters found")
+    message, *others = chosen
+    if all(text == message for text in others):
+        return message, None
+    return message, msgspec.json.encode(dict(zip(_ADDRESSED, others, strict=True))).decode()
 
 
 def _deduplication_id(entry: Outgoing, name: TopicName, topic: Topic) -> str | None:

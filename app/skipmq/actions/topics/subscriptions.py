@@ -10,7 +10,7 @@ import msgspec
 from skipmq.actions import paging
 from skipmq.actions.topics import names
 from skipmq.broker import topics
-from skipmq.broker.deliveries import effective_delivery
+from skipmq.broker.deliveries import SubscriptionPolicy, effective_delivery
 from skipmq.broker.node import Node
 from skipmq.broker.topics import Subscription
 from skipmq.protocol import errors
@@ -21,12 +21,26 @@ from skipmq.protocol.names import FIFO
 from skipmq.protocol.sns import filter_policy, shapes
 from skipmq.protocol.sns.errors import AuthorizationError, InvalidParameter, NotFound, invalid
 
-_PROTOCOLS = {
-    *("http", "https", "email", "email-json", "sms", "sqs"),
-    *("application", "lambda", "firehose"),
+_HTTP_URL = re.compile(r"http://[^\s/?#]\S*")
+_HTTPS_URL = re.compile(r"https://[^\s/?#]\S*")
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
+_PHONE = re.compile(r"\+?[0-9][0-9 ().-]{2,30}")
+_PUSH = re.compile(r"arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]{12}:endpoint/\S+")
+_LAMBDA = re.compile(r"arn:[a-z-]+:lambda:\S+")
+_FIREHOSE = re.compile(r"arn:[a-z-]+:firehose:\S+")
+_HTTP = ("http", "https")
+# The endpoints of protocols but sqs, and the errors. Nothing is delivered to those after https.
+_ENDPOINTS = {
+    "http": (_HTTP_URL, "Endpoint must match the specified protocol"),
+    "https": (_HTTPS_URL, "Endpoint must match the specified protocol"),
+    "email": (_EMAIL, "Email address"),
+    "email-json": (_EMAIL, "Email address"),
+    "sms": (_PHONE, "Invalid SMS endpoint: {}"),
+    "application": (_PUSH, "Application endpoint arn invalid:{}"),
+    "lambda": (_LAMBDA, "Lambda endpoint ARN"),
+    "firehose": (_FIREHOSE, "Firehose endpoint ARN"),
 }
-_URL = re.compile(r"https?://[^\s/?#]\S*")
-_DELIVERED = ("sqs", "http", "https")
+_TO_CONFIRM = (*_HTTP, "email", "email-json")
 _TOKEN = re.compile("[0-9a-f]{64,512}")
 _TOKEN_BYTES = 144
 _DEFAULTS = {"RawMessageDelivery": "false", "FilterPolicyScope": "MessageAttributes"}
@@ -43,18 +57,16 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
     parameters, identity = call.parameters, call.identity
     protocol, endpoint = parameters.Protocol, parameters.Endpoint or ""
     name = names.topic(parameters.TopicArn, call)
-    if protocol not in _PROTOCOLS:
+    if protocol != "sqs" and protocol not in _ENDPOINTS:
         raise InvalidParameter(
             f"Invalid parameter: Amazon SNS does not support this protocol string: {protocol}"
         )
     topic = await topics.find(node.database, name, call.deadline)
-    if protocol not in _DELIVERED:
-        raise invalid("Protocol", f"SkipMQ delivers to sqs, http and https, not to {protocol}")
     queue = _queue(endpoint, name) if protocol == "sqs" else None
     if queue is not None:
         await _check_place(node, call, topic.id, queue)
-    elif not _URL.fullmatch(endpoint) or not endpoint.startswith(f"{protocol}://"):
-        raise invalid("Endpoint must match the specified protocol")
+    elif not _ENDPOINTS[protocol][0].fullmatch(endpoint):
+        raise invalid(_ENDPOINTS[protocol][1].format(errors.shown(endpoint)))
     elif name.name.endswith(FIFO):
         raise invalid("Endpoint", "A FIFO topic delivers to queues only")
     attributes: dict[str, str] = {}
@@ -65,7 +77,7 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
             raise error.named("Attributes Reason: ") from error
     columns = _columns(attributes, name, endpoint, "Attributes Reason: ")
     # Another account's queue cannot be subscribed for it.
-    is_own = queue is not None and queue.account == identity.account
+    is_own = queue.account == identity.account if queue else protocol not in _TO_CONFIRM
     base = node.settings.public_url.rstrip("/") or call.request.base_url
     id_, stored, confirmed, is_new = await topics.subscribe(
         node.database,
@@ -76,7 +88,7 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
             "endpoint": endpoint,
             "owner": identity.account,
             "principal": identity.user or f"arn:aws:iam::{identity.account}:root",
-            "token": None if is_own else secrets.token_hex(_TOKEN_BYTES),
+            "token": None if is_own else _new_token(),
             "confirmed": is_own,
             "signed_unsubscribe": False,
             "base_url": base,
@@ -91,6 +103,10 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
     return shapes.SubscriptionArnResult(
         SubscriptionArn=f"{name.arn}:{id_}" if is_shown else PENDING
     )
+
+
+def _new_token() -> str:
+    return secrets.token_hex(_TOKEN_BYTES)
 
 
 def _queue(endpoint: str, topic: TopicName) -> QueueName:
@@ -155,6 +171,10 @@ def _stored(name: str, value: str) -> dict[str, str]:
     elif name in ("DeliveryPolicy", "RedrivePolicy", "ReplayPolicy") and value:
         try:
             msgspec.json.decode(value, type=dict[str, Any])
+            if name == "DeliveryPolicy":
+                msgspec.json.decode(value, type=SubscriptionPolicy)
+        except msgspec.ValidationError as error:
+            raise _RefusedError(name, str(error)) from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise _RefusedError(name, _json_error(value)) from error
     return {name: value}
@@ -240,8 +260,9 @@ async def confirm_subscription(
     )
     if not found:
         raise invalid("Token")
-    changes = {"confirmed": True}
-    if call.request.headers.get("authorization"):
+    changes = {"confirmed": True, "ended": False}
+    if names.is_signed(call):
+        changes["authenticated"] = True
         needs_signature = (parameters.AuthenticateOnUnsubscribe or "").lower() == "true"
         changes["signed_unsubscribe"] = needs_signature
     await _change(node, call, found[0], changes)
@@ -257,14 +278,21 @@ async def _change(
 
 
 async def unsubscribe(node: Node, call: Call[shapes.Unsubscribe]) -> None:
-    """End a subscription; one that does not exist has ended."""
+    """End a subscription; one that does not exist has ended.
+
+    An address that its link ends can be restored for two days.
+    """
     try:
         found = await names.found(node, call)
     except NotFound:
         return
-    if found.signed_unsubscribe and not call.request.headers.get("authorization"):
+    is_link = not names.is_signed(call)
+    if found.signed_unsubscribe and is_link:
         raise AuthorizationError("This subscription ends by a signed request only.")
-    await _change(node, call, found, None)
+    changes = None
+    if is_link and found.confirmed and found.protocol in _HTTP:
+        changes = {"confirmed": False, "ended": True, "token": _new_token()}
+    await _change(node, call, found, changes)
 
 
 async def get_subscription_attributes(
@@ -273,7 +301,7 @@ async def get_subscription_attributes(
     """Return the attributes of a subscription."""
     found = await names.found(node, call)
     shown = {
-        "ConfirmationWasAuthenticated": str(found.protocol == "sqs").lower(),
+        "ConfirmationWasAuthenticated": str(found.authenticated).lower(),
         "Endpoint": found.endpoint,
         "Owner": found.owner,
         "PendingConfirmation": str(not found.confirmed).lower(),

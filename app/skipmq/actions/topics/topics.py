@@ -1,7 +1,7 @@
 """Create, delete and list topics; their attributes, tags and policies."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from skipmq.actions import paging
 from skipmq.actions.topics import names
 from skipmq.auth import parse
 from skipmq.broker import topics
-from skipmq.broker.deliveries import effective_delivery
+from skipmq.broker.deliveries import TopicPolicy, effective_delivery
 from skipmq.broker.node import Node
 from skipmq.broker.topics import Topic
 from skipmq.protocol import errors, limits
@@ -60,12 +60,15 @@ def _is_policy(text: str) -> bool:
     return True
 
 
-def _is_object(text: str) -> bool:
-    try:
-        msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+def _is_json_of(type_: Any) -> Callable[[str], bool]:
+    def is_json(text: str) -> bool:
+        try:
+            msgspec.json.decode(text, type=type_)
+        except (msgspec.DecodeError, RecursionError):
+            return False
+        return True
+
+    return is_json
 
 
 def _is_bool(text: str) -> bool:
@@ -80,9 +83,9 @@ def _is_size(text: str) -> bool:
 
 # Whether a value is allowed; empty ones reset these to their defaults.
 _ALLOWED: dict[str, Callable[[str], bool]] = {
-    "ArchivePolicy": _is_object,
+    "ArchivePolicy": _is_json_of(dict[str, Any]),
     "ContentBasedDeduplication": _is_bool,
-    "DeliveryPolicy": _is_object,
+    "DeliveryPolicy": _is_json_of(TopicPolicy),
     "DisplayName": lambda text: len(text) <= 100,  # noqa: PLR2004 - characters.
     "FifoThroughputScope": lambda text: text in ("Topic", "MessageGroup"),
     "KmsMasterKeyId": lambda text: len(text) <= limits.KMS_KEY_ID_LENGTH,
@@ -100,6 +103,18 @@ def new_topic_needs(call: Call) -> list[Need]:
     return [Need("CreateTopic", TopicName(identity.account, identity.region, call.parameters.Name))]
 
 
+def _check(attributes: Mapping[str, str], is_fifo: bool) -> None:
+    """Check the attributes of a new topic."""
+    if attributes.get("ContentBasedDeduplication") == "true" and not is_fifo:
+        text = "Content-based deduplication can only be set for FIFO topics"
+        raise invalid("Attributes", text)
+    for key, value in attributes.items():
+        if key not in _ALLOWED:
+            raise invalid("Attributes", f"Unknown attribute {errors.shown(key)}")
+        if not _ALLOWED[key](value):
+            raise invalid("Attributes", f"{key}: Invalid value")
+
+
 async def create_topic(node: Node, call: Call[shapes.CreateTopic]) -> shapes.TopicArnResult:
     """Create a topic, or return that of the name if what is given does not differ."""
     parameters, identity = call.parameters, call.identity
@@ -109,11 +124,9 @@ async def create_topic(node: Node, call: Call[shapes.CreateTopic]) -> shapes.Top
     if not names.is_valid(name.name) or is_fifo != name.name.endswith(FIFO):
         raise invalid("Topic Name")
     attributes = {key: value for key, value in given.items() if key != "FifoTopic"}
-    for key, value in attributes.items():
-        if key not in _ALLOWED:
-            raise invalid("Attributes", f"Unknown attribute {errors.shown(key)}")
-        if not _ALLOWED[key](value):
-            raise invalid("Attributes", f"{key}: Invalid value")
+    if parameters.DataProtectionPolicy:
+        raise invalid("DataProtectionPolicy", "SkipMQ has no data protection policies")
+    _check(attributes, is_fifo)
     tags = _tags(parameters.Tags or [])
     if len(tags) > limits.TAGS:
         raise TagLimitExceeded
@@ -214,7 +227,7 @@ def _tags(given: Sequence[shapes.Tag]) -> dict[str, str]:
 
 
 async def _resource(node: Node, call: Call) -> tuple[TopicName, Topic]:
-    name = names.topic(call.parameters.ResourceArn, call, "ResourceArn")
+    name = names.resource(call)
     try:
         return name, await topics.find(node.database, name, call.deadline)
     except NotFound as error:

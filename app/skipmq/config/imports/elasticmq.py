@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from skipmq.config import declarations
 from skipmq.config.declarations import DeclaredQueue
 from skipmq.config.imports import hocon
 from skipmq.config.imports.found import Difference, Found, UnreadableError
@@ -27,7 +28,8 @@ _DURATIONS = {
     "receiveMessageWait": "ReceiveMessageWaitTimeSeconds",
 }
 _OTHERS = ("deadLettersQueue", "fifo", "contentBasedDeduplication", "copyTo", "moveTo", "tags")
-_KEYS = (*_DURATIONS, *_OTHERS)
+# These are SkipMQ's own; ElasticMQ takes no notice of them.
+_KEYS = (*_DURATIONS, *_OTHERS, declarations.SCHEDULES, declarations.TOPICS)
 # Hosts in node-address for which URLs are made of the request's Host, which is right for each.
 _OWN_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "*", ""}  # noqa: S104 - compared, not bound.
 _ADDRESS = {"protocol": "http", "host": "localhost", "port": 9324, "context-path": ""}
@@ -218,9 +220,18 @@ class _Reading:
         for own in values:
             if own not in _KEYS:
                 self._unknown(("queues", key, own), _KEYS, "a key of a queue")
+        return self._with_tables(key, name, attributes, values)
+
+    def _with_tables(
+        self, key: str, name: str, attributes: dict[str, str], values: Mapping[str, Any]
+    ) -> DeclaredQueue:
         tags = self._section(values, "tags", "queues", key)
         texts = {tag: self._tag(key, tag, value) for tag, value in tags.items()}
-        return DeclaredQueue(name, attributes, tags=texts)
+        try:
+            schedules, topics = declarations.schedules_and_topics(values)
+        except ValueError as error:
+            raise self._error(("queues", key), str(error)) from error
+        return DeclaredQueue(name, attributes, tags=texts, schedules=schedules, topics=topics)
 
     def _redrive(
         self, key: str, name: str, values: Mapping[str, Any], known: Mapping[str, str]

@@ -34,6 +34,9 @@ def _table(queue: DeclaredQueue) -> Iterator[str]:
         for member, value in msgspec.structs.asdict(schedule).items():
             if value is not None:
                 yield f"{member} = {_value(value)}"
+    for name, subscription in queue.topics.items():
+        yield f"[queues.{key}.topics.{_key(name)}]"
+        yield from (f"{_key(each)} = {_value(text)}" for each, text in subscription.items())
     if queue.tags:
         yield f"[queues.{key}.tags]"
         for tag, text in queue.tags.items():

@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from skipmq import runbook
+from skipmq.broker import runbook
 
 # The folder of its page in the documentation.
 _FOLDER = "operate"

@@ -1,7 +1,7 @@
 """The backend: a task is a message sent in the caller's transaction, and its result a row."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from skipmq import Queue
+from skipmq.client.queue import Scheduled
 from skipmq.django import configuration
 from skipmq.django.tasks.framework import (
     BaseTaskBackend,
@@ -30,7 +31,11 @@ from skipmq.django.tasks.framework import (
 from skipmq.django.tasks.models import TaskRun
 
 # With their defaults; what they mean stands in the guide.
-OPTIONS = {"ATTEMPTS": 1, "ATOMIC": False, "CONCURRENCY": 4, "KEEP_DAYS": 14}
+OPTIONS: dict[str, Any] = {
+    "ATTEMPTS": 1, "ATOMIC": False, "CONCURRENCY": 4, "KEEP_DAYS": 14, "SCHEDULES": {},
+}  # fmt: skip
+# The keys of a schedule: the first two are needed.
+_SCHEDULE = ("task", "expression", "zone", "args", "kwargs")
 # A message waits for so long, in seconds; one that is for later is sent again then.
 _MAX_DELAY = 900
 # In seconds; a queue is no calendar, since each task costs a message a quarter of an hour.
@@ -49,6 +54,7 @@ class SkipMQBackend(BaseTaskBackend):
         given = {**OPTIONS, **self.options}
         self.attempts, self.concurrency = given["ATTEMPTS"], given["CONCURRENCY"]
         self.is_atomic, self.keep_days = given["ATOMIC"], given["KEEP_DAYS"]
+        self.schedules: Mapping[str, Any] = given["SCHEDULES"]
 
     def problems(self) -> Sequence[Any]:
         """Return what is wrong with the backend's entry of TASKS, for Django's system checks."""
@@ -61,7 +67,16 @@ class SkipMQBackend(BaseTaskBackend):
         found += [
             (f"{place} has {name} {value!r}.", "It is a number from 1 on.")
             for name, value in self.options.items()
-            if name in OPTIONS and name != "ATOMIC" and (type(value) is not int or value < 1)
+            if type(OPTIONS.get(name)) is int and (type(value) is not int or value < 1)
+        ]
+        found += [
+            (
+                f"{place} has the schedule {name!r}: {given!r}.",
+                'It is {"task": "shop.tasks.report", "expression": "30 2 * * *"}, and may have'
+                " zone, args and kwargs.",
+            )
+            for name, given in dict(self.schedules).items()
+            if not isinstance(given, dict) or not {*_SCHEDULE[:2]} <= given.keys() <= {*_SCHEDULE}
         ]
         if not self.queues:
             text = f"{place} has no QUEUES, by which workers know what to receive from."
@@ -104,6 +119,20 @@ class SkipMQBackend(BaseTaskBackend):
         result = _result(run, task)
         task_enqueued.send(type(self), task_result=result)
         return result
+
+    def scheduled(self) -> Iterator[Scheduled]:
+        """Yield its schedules; raise ImportError for an unknown task, InvalidTask for another's."""
+        for name, given in self.schedules.items():
+            task = import_string(given["task"]).using(backend=self.alias)
+            queue = Queue(task.queue_name, dict)
+            body = {
+                "task": task.module_path,
+                "backend": self.alias,
+                "args": normalize_json(given.get("args", [])),
+                "kwargs": normalize_json(given.get("kwargs", {})),
+            }
+            zone = given.get("zone", "UTC")
+            yield Scheduled(name, queue, given["expression"], queue.encoded(body), zone, None, {})
 
     def get_result(self, result_id: str) -> TaskResult:
         """Return what is known of a task; raise TaskResultDoesNotExist."""

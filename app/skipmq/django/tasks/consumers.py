@@ -8,6 +8,7 @@ from asyncio import CancelledError
 from datetime import timedelta
 from traceback import format_exception
 from typing import Any
+from uuid import UUID
 
 from django.db import connections
 from django.utils import timezone
@@ -42,7 +43,8 @@ class ValueRefusedError(ValueError):
 def run_task(body: dict[str, Any], context: Context) -> None:
     """Run a task unless it has succeeded: a message may come again."""
     run, _ = _runs().get_or_create(
-        pk=body["id"],
+        # One of a schedule has the id of its message.
+        pk=body.get("id") or UUID(context.message.id).hex,
         # Of a message that came back from a dead-letter queue after its result was deleted.
         defaults={name: body[name] for name in ("task", "backend", "args", "kwargs")}
         | {"queue_name": context.queue.name, "enqueued_at": timezone.now()},
@@ -155,3 +157,4 @@ _backends = {each.alias: each for each in backends()}
 _by_queue = {name: each for each in _backends.values() for name in each.queues}
 for name, backend in sorted(_by_queue.items()):
     app.consumer(Queue(name, dict), concurrency=backend.concurrency)(run_task)
+app.schedules += [schedule for each in _backends.values() for schedule in each.scheduled()]

@@ -69,14 +69,13 @@ def parsed(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text, parse_float=Decimal, parse_constant=_refuse)
     except json.JSONDecodeError as error:
-        character = text[error.pos : error.pos + 1]
+        if not (character := text[error.pos : error.pos + 1]):
+            raise FilterPolicyError("failed to parse JSON. Unexpected end-of-input") from error
         expected = "was expecting double-quote to start field name"
         if "property name" not in error.msg:
             expected = "expected a valid value"
         shown = f"Unexpected character ('{character}' (code {ord(character)})): {expected}"
-        raise FilterPolicyError(
-            f"failed to parse JSON. {shown if character else 'Unexpected end-of-input'}"
-        ) from error
+        raise FilterPolicyError(f"failed to parse JSON. {shown}") from error
     except (RecursionError, ValueError) as error:
         raise FilterPolicyError("failed to parse JSON. The policy is nested too deeply") from error
     if not isinstance(found, dict):
@@ -95,6 +94,8 @@ def _combinations(policy: Mapping[str, Any], is_body: bool, depth: int) -> int:
         if isinstance(value, dict):
             if not is_body:
                 raise FilterPolicyError(_NESTED, is_whole=True)
+            if not value:
+                raise FilterPolicyError("Empty objects are not allowed")
             found.append(_combinations(value, is_body, depth + 1))
         elif not isinstance(value, list):
             raise FilterPolicyError(f'"{key}" must be an object or an array')
@@ -246,10 +247,12 @@ def _wildcard(value: Any) -> str:
 
 def _anything_but(value: Any) -> str:
     if isinstance(value, dict):
-        for operator in value:
-            if operator != "prefix":
-                raise FilterPolicyError(f"Unsupported anything-but pattern: {operator}")
-        refused = [("string", _prefix(each)) for each in value.values()]
+        if [*value] != ["prefix"]:
+            names = ", ".join(each for each in value if each != "prefix")
+            raise FilterPolicyError(f"Unsupported anything-but pattern: {names}")
+        refused = [("string", _prefix(value["prefix"]))]
+    elif value == []:
+        raise FilterPolicyError("Empty arrays are not allowed")
     else:
         values = value if isinstance(value, list) else [value]
         refused = [(kind, f"@ == {text}") for kind, text in map(_literal, values)]

@@ -51,7 +51,7 @@ def decode(request: Request, fields: dict[str, str], identity: Identity, deadlin
         shown_action = errors.shown(fields.get("Action", ""))
         raise errors.InvalidAction(
             f"The action {shown_action} is not valid for this endpoint: SkipMQ has SNS's topics,"
-            " and neither SMS nor mobile push."
+            " without SMS, mobile push and data protection."
         )
     if fields.get("Version", VERSION) != VERSION:
         raise errors.NoSuchVersion

@@ -11,7 +11,7 @@ from skipmq.database.availability import Observer
 from skipmq.database.pool import Pool
 from skipmq.database.wakeup import Wakeup
 from skipmq.protocol import errors
-from skipmq.server.processes.post import RefusedAddressError, post
+from skipmq.server.processes.post import RefusedAddressError, Resolver, post
 from skipmq.telemetry.logs import log
 
 # Requests at a time of a node; and of a subscription, which has at most twice as many.
@@ -28,6 +28,7 @@ class Deliveries:
         self._database, self._observer = database, observer
         self._allowed = None if settings.host in LOOPBACK else settings.delivery_allowed
         self._wakeup = Wakeup()
+        self._resolver = Resolver()
         self._busy: Counter[str] = Counter()
 
     def wake(self) -> None:
@@ -48,6 +49,8 @@ class Deliveries:
                 for each in found:
                     self._busy[each.subscription_id] += 1
                     group.create_task(self._deliver(each))
+                    if each.throttle is not None:
+                        asyncio.get_running_loop().call_later(1 / each.throttle, self.wake)
                 await self._wakeup.sleep(_INTERVAL)
 
     async def _claim(self) -> list[Delivery]:
@@ -73,7 +76,9 @@ class Deliveries:
         status, again, reason = 0, True, ""
         try:
             body = delivery.body.encode()
-            status = await post(delivery.endpoint, delivery.headers, body, self._allowed)
+            status = await post(
+                delivery.endpoint, delivery.headers, body, self._allowed, self._resolver
+            )
             again, reason = status >= _SERVER_ERROR, f"status {status}"
         except RefusedAddressError:
             again, reason = False, "the address is not public: see SKIPMQ_DELIVERY_NETWORKS"

@@ -7,9 +7,11 @@ response is read than its head.
 import asyncio
 import socket
 import ssl
+import threading
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from urllib.parse import unquote, urlsplit
 
 from skipmq.protocol.addresses import Address, Network, address, network
@@ -33,8 +35,51 @@ def is_allowed(found: Address, allowed: Sequence[Network]) -> bool:
     return found.is_global and not found.is_multicast and not is_tunnel
 
 
+class Resolver:
+    """Looks hosts up, each in a thread of its own, so that none waits for another; for one loop."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, asyncio.Future[list[str]]] = {}
+
+    async def addresses(self, host: str) -> list[str]:
+        """Return the addresses of a host; raise OSError. Concurrent callers share a look-up."""
+        if (found := self._under_way.get(host)) is None:
+            loop = asyncio.get_running_loop()
+            found = self._under_way[host] = loop.create_future()
+            found.add_done_callback(lambda done: self._ended(host, done))
+            threading.Thread(target=_look_up, args=(host, loop, found), daemon=True).start()
+        return await asyncio.shield(found)
+
+    def _ended(self, host: str, done: "asyncio.Future[list[str]]") -> None:
+        del self._under_way[host]
+        # Retrieve the exception, which asyncio logs otherwise if all callers have timed out.
+        done.exception()
+
+
+def _look_up(
+    host: str, loop: asyncio.AbstractEventLoop, found: "asyncio.Future[list[str]]"
+) -> None:
+    end: Callable[[], None]
+    try:
+        places = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        end = partial(found.set_result, [str(place[4][0]) for place in places])
+    except (OSError, UnicodeError) as error:
+        end = partial(found.set_exception, OSError(str(error)))
+    with suppress(RuntimeError):  # The loop is closed.
+        loop.call_soon_threadsafe(end)
+
+
+@cache
+def _context() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
 async def post(
-    url: str, headers: Mapping[str, str], body: bytes, allowed: Sequence[Network] | None
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    allowed: Sequence[Network] | None,
+    resolver: Resolver,
 ) -> int:
     """Post a body; return the status of the response.
 
@@ -47,9 +92,7 @@ async def post(
         if not (host := parts.hostname):
             raise ValueError
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        loop = asyncio.get_running_loop()
-        places = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        found = [str(place[4][0]) for place in places]
+        found = await resolver.addresses(host)
         if allowed is not None:
             found = [each for each in found if is_allowed(address(each), allowed)]
         if not found:
@@ -58,7 +101,7 @@ async def post(
         shown = f"[{host}]" if ":" in host else host.encode("idna").decode()
         fields = {"Host": f"{shown}:{port}" if parts.port else shown, **headers}
         fields |= {"Content-Length": str(len(body)), "Connection": "close"}
-        context = ssl.create_default_context() if parts.scheme == "https" else None
+        context = _context() if parts.scheme == "https" else None
         status = await _send(found[0], port, context, host, path, fields, body)
         if status == _UNAUTHORIZED and parts.username is not None:
             user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()

@@ -65,7 +65,7 @@ _FROM_LAKE = click.option("--lake", help=_LAKE.format("read the database"))
 _QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
 SINCE = click.option("--since", type=_Time(), help=f"Begin: a time{_TIMES}.")
 UNTIL = click.option(
-    "--until", type=_Time(), help="End, likewise (default: now, or the lake's last export)."
+    "--until", type=_Time(), help="End, in the same form (default: now, or the lake's last export)."
 )
 WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show which messages are concerned.")

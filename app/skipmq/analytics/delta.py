@@ -289,12 +289,16 @@ class Table:
                     f" not of {identifier}, which numbers transactions differently: use another"
                     " lake"
                 )
-        if added := {n: each for n, each in databases.items() if n not in present}:
+        self._set_properties(table_keys.properties(databases))
+
+    def _set_properties(self, wanted: Mapping[str, str]) -> None:
+        present = self._opened.metadata().configuration
+        if added := {name: each for name, each in wanted.items() if name not in present}:
             with _conflicts():
                 self._opened.alter.set_table_properties(
-                    table_keys.properties(added),
+                    added,
                     raise_if_not_exists=False,
-                    commit_properties=_properties({"kind": "databases"}),
+                    commit_properties=_properties({"kind": "properties"}),
                 )
             self.reopen()
 
@@ -310,7 +314,7 @@ class Table:
         )
 
     def add_columns(self) -> None:
-        """Add the columns that the table lacks, because it is older than they are.
+        """Add the columns and properties that the table lacks, because it is older than they are.
 
         Raises LakeError if a column has another type, ConflictError.
         """
@@ -329,6 +333,7 @@ class Table:
                 properties = _properties({"kind": "columns"})
                 self._opened.alter.add_columns(missing, commit_properties=properties)
             self.reopen()
+        self._set_properties(table_keys.properties({}))
 
     def sync(self) -> None:
         """Flush written files to disk if the table is in a local folder."""

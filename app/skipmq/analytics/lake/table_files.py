@@ -10,6 +10,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from skipmq.analytics.lake.digest import MODULUS
 
+# The columns of which files have statistics.
+STATISTICS = ("xid", "queue_id", "sent_at", "settled_at")
+
 
 class QueueDay(NamedTuple):
     """A queue's rows of a day in a partition, which a queue of the name may have left."""
@@ -77,18 +80,17 @@ class Written:
         """
         day, queue, _ = self.queue_day
         values: dict[str, str | None] = {"day": str(day), "queue": queue}
-        bounds = {"xid": self.xids, "queue_id": self.queue_ids}
         # Times in statistics are in milliseconds: round the maximum up.
-        times = {
-            name: (_time(first // 1000), _time(-(-last // 1000)))
-            for name, (first, last) in (("sent_at", self.sent_at), ("settled_at", self.settled_at))
-        }
-        known = {**bounds, **times}
+        times = [
+            (_time(first // 1000), _time(-(-last // 1000)))
+            for first, last in (self.sent_at, self.settled_at)
+        ]
+        bounds = dict(zip(STATISTICS, (self.xids, self.queue_ids, *times), strict=True))
         statistics = {
             "numRecords": self.rows,
-            "minValues": {name: first for name, (first, _) in known.items()},
-            "maxValues": {name: last for name, (_, last) in known.items()},
-            "nullCount": dict.fromkeys(known, 0),
+            "minValues": {name: first for name, (first, _) in bounds.items()},
+            "maxValues": {name: last for name, (_, last) in bounds.items()},
+            "nullCount": dict.fromkeys(bounds, 0),
         }
         return AddAction(
             self.path, self.size, values, self.written_at // 1000, is_new, json.dumps(statistics)

@@ -12,12 +12,12 @@ import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs, parquet
 
+from skipmq.analytics.lake.table_files import STATISTICS
+
 # An entry of the log, or a checkpoint of it, in one file or several.
 _ENTRY = re.compile(r"/(\d{20})\.(checkpoint\..*)?(json|parquet)$")
 # Entries of the log, and footers of files, read in parallel.
 _READERS = 16
-# The columns whose least and greatest values are read from the footers of files.
-_BOUNDED = ("xid", "queue_id", "sent_at", "settled_at")
 
 
 def files(url: str) -> fs.FileSystem:
@@ -75,7 +75,7 @@ def _statistics(file_system: fs.FileSystem, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {"num_records": footer.num_rows}
     for place, name in enumerate(footer.schema.names):
         values = [group.column(place).statistics for group in groups]
-        if name in _BOUNDED and values and all(each and each.has_min_max for each in values):
+        if name in STATISTICS and values and all(each and each.has_min_max for each in values):
             found[f"min.{name}"] = min(each.min for each in values)
             found[f"max.{name}"] = max(each.max for each in values)
     return found

@@ -273,7 +273,8 @@ def test_who_says_no_changes_nothing(owner: Connection, url: str, lake: str) -> 
         eventually(lambda: "Set 2 visibility timeouts?" in command.written, 120)
         command.press("n\n")
 
-        assert command.process.wait(timeout=120) == 130
+        assert command.process.wait(timeout=120) == 1
+        assert "nothing was changed; --yes answers the question" in command.written
 
     assert timeouts(owner) == TIMEOUTS
 

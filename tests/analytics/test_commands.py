@@ -86,11 +86,14 @@ def test_what_needs_no_spark_is_told_before_it_is_started(tmp_path: Path) -> Non
     export = run(away, "export", "--lake", str(tmp_path))
     wrong = run(away, "report", "--output", str(tmp_path), "--since", "2026-02-02",
                 "--until", "2026-02-01")  # fmt: skip
+    untimely = run(away, "report", "--output", str(tmp_path), "--since", "noon")
 
     assert (export.returncode, wrong.returncode) == (1, 2)
     assert export.stderr.startswith("skipmq: the database cannot be reached")
     assert len(export.stderr.splitlines()) == 1
     assert "--since 2026-02-02 00:00:00 is not before --until" in wrong.stderr
+    assert untimely.returncode == 2
+    assert "'noon' is not a time in UTC, as 2026-11-29 or" in untimely.stderr
 
 
 def test_wrong_url_of_the_readers_is_named_before_spark_is_started(

@@ -10,6 +10,7 @@ import duckdb
 import psycopg
 import pytest
 import yaml
+from jinja2 import Template
 from psycopg.conninfo import conninfo_to_dict
 from pyspark.sql import SparkSession
 
@@ -40,18 +41,18 @@ def test_sources_have_every_column_of_every_view(owner: Connection) -> None:
 
 def test_model_counts_what_was_settled(owner: Connection) -> None:
     settle(owner, 20)
-    model = (PROJECT / "models" / "queue_hours.sql").read_text()
+    model = Template((PROJECT / "models" / "queue_hours.sql").read_text()).render(
+        config=lambda **_: "", source=lambda *_: "skipmq_views.history", unread=lambda: "true"
+    )
     (described,) = yaml.safe_load((PROJECT / "models" / "queue_hours.yml").read_text())["models"]
 
-    found = owner.execute(
-        model.replace("{{ source('skipmq', 'history') }}", "skipmq_views.history").encode()
-    )
+    found = owner.execute(model.encode())
 
     assert found.description is not None
     assert [column.name for column in found.description] == [
         column["name"] for column in described["columns"]
     ]
-    rows = [row[2:3] + row[4:9] for row in found.fetchall()]  # Two, at the turn of an hour.
+    rows = [row[3:4] + row[5:10] for row in found.fetchall()]  # Two, at the turn of an hour.
     assert {row[0] for row in rows} == {"orders"}
     assert [sum(column) for column in list(zip(*rows, strict=True))[1:]] == [20, 20, 0, 0, 0]
 
@@ -79,11 +80,55 @@ def test_lake_and_database_give_the_same_table(
         of_lake = lake.execute(ROWS.format("main")).fetchall()
     with psycopg.connect(database) as session:
         of_database = session.execute(ROWS.format("dashboards")).fetchall()
-    assert sum(row[4] for row in of_lake) == 50
+    assert sum(row[5] for row in of_lake) == 50
     assert len(of_lake) == len(of_database) >= 3
     for ours, theirs in zip(of_lake, of_database, strict=True):
-        assert ours[:10] == theirs[:10]
-        assert ours[10:] == pytest.approx([float(value) for value in theirs[10:]], abs=1e-6)
+        assert ours[:11] + ours[14:] == theirs[:11] + theirs[14:]
+        assert ours[11:14] == pytest.approx([float(value) for value in theirs[11:14]], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_build_reads_the_hours_with_new_rows_and_no_open_transaction_is_missed(
+    owner: Connection, database: str, project: Path
+) -> None:
+    def build(*options: str) -> tuple[int, int]:
+        dbt(project, "build", "--target", "database", *options, **variables(database))
+        return owner.execute(
+            "select sum(settled)::int, max(expired)::int from dashboards.queue_hours"
+        ).fetchone()  # type: ignore[return-value]
+
+    settle(owner, 20)
+    settle(owner, 5, "mails")
+    owner.execute("update skipmq.history set settled_at = settled_at - interval '3 h'")
+    first = build()
+    owner.execute("update dashboards.queue_hours set expired = 99")
+    with psycopg.connect(database) as late:
+        settle(late, 5, "mails")
+        settle(owner, 10)
+        meanwhile = build()
+        late.commit()
+    then = build()
+    whole = build("--full-refresh")
+
+    assert first == (25, 0)
+    # What was settled after the open transaction began waits for it.
+    assert meanwhile == (25, 99)
+    # The former hour is as it was.
+    assert then == (40, 99)
+    assert whole == (40, 0)
+
+
+@pytest.mark.slow
+def test_freshness_warns_of_a_history_without_new_rows(
+    owner: Connection, database: str, project: Path
+) -> None:
+    settle(owner, 1)
+    fresh = dbt(project, "source", "freshness", "--target", "database", **variables(database))
+    owner.execute("update skipmq.history set settled_at = settled_at - interval '3 h'")
+    stale = dbt(project, "source", "freshness", "--target", "database", **variables(database))
+
+    assert "PASS freshness of skipmq.history" in fresh
+    assert "WARN freshness of skipmq.history" in stale
 
 
 @pytest.mark.slow

@@ -30,10 +30,13 @@ def test_other_programs_read_the_same_rows(
     wanted = [tuple(row) for row in spark.sql(READ).collect()]
     history = DeltaTable(f"{place}/history").to_pyarrow_dataset()
     by_duckdb = duckdb.sql(READ).fetchall()
+    filtered = duckdb.sql("select count(*) from history where outcome in ('deleted', 'expired')")
     by_polars = pl.SQLContext(history=pl.scan_delta(f"{place}/history")).execute(READ)
 
     assert len(wanted) == 48
     assert by_duckdb == wanted
+    ends = {"deleted", "expired"}
+    assert filtered.fetchall() == [(sum(row[2] in ends for row in wanted),)]
     assert by_polars.collect().rows() == wanted
     assert history.schema.names == delta.SCHEMA.names
 

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from skipmq.cli.analytics import engine as analytics_engine
-from skipmq.cli.analytics.engine import Selection
+from skipmq.cli.analytics.options import Selection
 from skipmq.config.settings import Settings
 from support import commands, lakes
 from support.analytics import SHORT_LIVED
@@ -90,7 +90,7 @@ def test_commands_report_replay_reconcile_and_forget(url: str, tmp_path: Path) -
     with log.open("a") as lines:
         unknown = {"message_id": str(uuid4()), "queue": "orders", "sent_at": "2100-01-01"}
         lines.write(f"\n{json.dumps(unknown)}")
-    bad = json_of("reconcile", "--sent", str(log), "--show", "2", database_url=url, code=1)
+    bad = json_of("reconcile", "--sent", str(log), "--limit", "2", database_url=url, code=1)
 
     assert "orders: 30 waiting, the oldest for" in reported
     assert "orders: 120 messages deleted" in from_lake
@@ -202,7 +202,7 @@ def test_report_compares_unless_the_time_before_is_too_much_for_duckdb(
     wanted = Selection(lake, NOON - timedelta(hours=12), NOON + timedelta(hours=12), ())
 
     def rows() -> tuple[int, bool]:
-        with analytics_engine.opened(Settings(), wanted, "auto") as read:
+        with analytics_engine.computing(Settings(), wanted, "auto") as read:
             return read.engine.rows(read.history).num_rows, read.uncompared == ""
 
     assert rows() == (7, True)

@@ -135,3 +135,20 @@ def test_commands_print_nothing_that_controls_a_terminal(path: Path) -> None:
     ] == [], "click.echo(visible(TEXT)), by skipmq.telemetry.terminal, or skipmq.cli.output"
     consoles = [call.lineno for call in calls if ast.unparse(call.func) == "Console"]
     assert consoles == [], "print tables by skipmq.cli.output"
+
+
+def test_an_option_is_the_same_in_every_analytics_command() -> None:
+    analytics = cli.commands["analytics"]
+    assert isinstance(analytics, click.Group)
+    found: dict[str, set[tuple[object, ...]]] = {}
+    for _, command in loaded(analytics):
+        for option in command.params:
+            if isinstance(option, click.Option) and option.name != "output":
+                told = (*option.opts, option.type.name, option.multiple, option.help)
+                found.setdefault(option.opts[0], set()).add(told)
+
+    differing = {name for name, kinds in found.items() if len(kinds) > 1}
+    # Of the lake itself by default, or of the database.
+    assert differing == {"--lake"}
+    assert len(found["--lake"]) == 2
+    assert all(told[-1] for kinds in found.values() for told in kinds)

@@ -197,7 +197,7 @@ def schedule() -> None:
 
 @click.group(cls=Group, commands=_commands("analytics"))
 def analytics() -> None:
-    """Export, stream and analyze the history with Spark or DuckDB."""
+    """Export and analyze the history with Spark or DuckDB."""
 
 
 @click.group(cls=Group, commands=_commands("sql"))

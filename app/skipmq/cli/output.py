@@ -132,7 +132,7 @@ def iso(moment: datetime, precision: str = "auto") -> str:
 def ask(question: str, declined: str = "nothing was deleted") -> None:
     """Ask a question; raise click.ClickException unless the answer is yes."""
     try:
-        agreed = click.confirm(visible(question))
+        agreed = click.confirm(visible(question), err=True)
     except click.Abort as abort:
         if isinstance(abort.__context__, KeyboardInterrupt):
             raise

@@ -10,6 +10,9 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from skipmq.analytics.lake.digest import MODULUS
 
+# The columns of which files have statistics.
+STATISTICS = ("xid", "queue_id", "sent_at", "settled_at")
+
 
 class QueueDay(NamedTuple):
     """A queue's rows of a day in a partition, which a queue of the name may have left."""
@@ -23,7 +26,8 @@ class QueueDay(NamedTuple):
 class File:
     """A file of the table: its path in the table, bytes, rows, and lowest and highest xid.
 
-    All its rows are of one partition.
+    `sent` and `settled` are its earliest times, None if they are not known. All its rows are of one
+    partition.
     """
 
     path: str
@@ -34,6 +38,13 @@ class File:
     first: int
     last: int
     partition: int = 0
+    sent: datetime | None = None
+    settled: datetime | None = None
+
+    @property
+    def begin(self) -> datetime | None:
+        """The earliest time of its rows, None if it is not known."""
+        return min(self.sent, self.settled) if self.sent and self.settled else None
 
     @property
     def queue_day(self) -> QueueDay:
@@ -52,6 +63,7 @@ class Written:
     digest: int
     xids: tuple[int, int]
     queue_ids: tuple[int, int]
+    sent_at: tuple[int, int]
     settled_at: tuple[int, int]
     partition: int = 0
 
@@ -69,17 +81,17 @@ class Written:
         day, queue, _ = self.queue_day
         values: dict[str, str | None] = {"day": str(day), "queue": queue}
         # Times in statistics are in milliseconds: round the maximum up.
-        first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
+        times = [
+            (_time(first // 1000), _time(-(-last // 1000)))
+            for first, last in (self.sent_at, self.settled_at)
+        ]
+        bounds = dict(zip(STATISTICS, (self.xids, self.queue_ids, *times), strict=True))
         statistics = {
             "numRecords": self.rows,
-            "minValues": {
-                "xid": self.xids[0], "queue_id": self.queue_ids[0], "settled_at": _time(first),
-            },
-            "maxValues": {
-                "xid": self.xids[1], "queue_id": self.queue_ids[1], "settled_at": _time(last),
-            },
-            "nullCount": {"xid": 0, "queue_id": 0, "settled_at": 0},
-        }  # fmt: skip
+            "minValues": {name: first for name, (first, _) in bounds.items()},
+            "maxValues": {name: last for name, (_, last) in bounds.items()},
+            "nullCount": dict.fromkeys(bounds, 0),
+        }
         return AddAction(
             self.path, self.size, values, self.written_at // 1000, is_new, json.dumps(statistics)
         )

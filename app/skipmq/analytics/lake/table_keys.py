@@ -5,12 +5,15 @@ The first partition has the names of a single database, which may become one.
 
 from collections.abc import Mapping
 
-from skipmq.analytics.lake.table_files import QueueDay
+from skipmq.analytics.lake.table_files import STATISTICS, QueueDay
 
 # The application ID of the transaction whose version is the first xid that is not in the table, and
 # the key of our data in commits.
 WRITER = "skipmq"
 _DATABASE = "skipmq.database"
+# Without it delta-rs takes all columns to have statistics, and a filter on one that has none, as by
+# DuckDB over `to_pyarrow_dataset`, finds no row.
+_STATISTICS = "delta.dataSkippingStatsColumns"
 # The application ID of the transaction whose version is the number of the first day that is kept.
 EXPIRED = "skipmq.expired"
 
@@ -32,8 +35,9 @@ def digest(queue_day: QueueDay) -> str:
 
 
 def properties(databases: Mapping[int, str]) -> dict[str, str]:
-    """Return the table's properties that identify its databases, by partition."""
-    return {f"{_DATABASE}.{n}" if n else _DATABASE: each for n, each in databases.items()}
+    """Return the table's properties: the identifiers of its databases, by partition, and others."""
+    identifiers = {f"{_DATABASE}.{n}" if n else _DATABASE: each for n, each in databases.items()}
+    return identifiers | {_STATISTICS: ",".join(STATISTICS)}
 
 
 def databases(properties: Mapping[str, str]) -> dict[int, str]:

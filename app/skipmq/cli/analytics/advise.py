@@ -12,18 +12,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from skipmq.cli.analytics.engine import ReportInput, Selection, opened
+from skipmq.cli.analytics.engine import ReportInput, computing
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.options import ENGINE, LAKE, QUEUES, SINCE, UNTIL, Moment, check_order
+from skipmq.cli.analytics.options import ENGINE, Selection, selects
 from skipmq.cli.environment import configuration, open_database
 from skipmq.cli.local import LocalNode, open_node
-from skipmq.cli.output import err, json_option, out, print_json
+from skipmq.cli.output import ask, err, json_option, out, print_json, yes_option
 from skipmq.config.settings import Settings
 from skipmq.database import embedded, schema
 from skipmq.database.retry import DatabaseError
 from skipmq.protocol import errors, limits
 from skipmq.protocol.identity import Identity, QueueName
-from skipmq.telemetry.terminal import visible
 
 _FAILED = 1
 _TIMEOUT, _CREATED, _MODIFIED = "VisibilityTimeout", "CreatedTimestamp", "LastModifiedTimestamp"
@@ -61,11 +60,8 @@ class Change:
 
 @click.command("advise")
 @click.option("--apply", is_flag=True, help="Set the recommended timeouts.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@LAKE
-@SINCE
-@UNTIL
-@QUEUES
+@yes_option
+@selects
 @ENGINE
 @json_option
 @one_line_errors
@@ -73,29 +69,25 @@ def advise_command(
     *,
     apply: bool,
     yes: bool,
-    lake: str | None,
-    since: Moment | None,
-    until: Moment | None,
-    queues: tuple[str, ...],
+    selection: Selection,
     engine: str,
     as_json: bool,
 ) -> None:
     """Recommend visibility timeouts, and set them with --apply.
 
-    Recommendations are those of the report and need 100 messages of a queue. They are withheld if
+    Recommendations are those of the report, by default of the last day, and need 100 messages of a
+    queue. They are withheld if
     the queue's attributes were changed during the reported period or after it, which is not known
     of a lake where no broker is reached. Changes are recorded in the audit log. The exit code is 1
     if a timeout could not be set.
     """
-    check_order(since, until)
     if apply and not (yes or sys.stdin.isatty()):
         raise click.UsageError(
             "--apply asks for confirmation on a terminal: without one, add --yes"
         )
     settings = configuration().settings
     # Check the broker before the report, which may take long.
-    with _broker(settings, is_needed=apply or not lake) as has_broker:
-        selection = Selection(lake, since, until, queues)
+    with _broker(settings, is_needed=apply or not selection.lake) as has_broker:
         source, rows = _recommendations(settings, selection, engine)
         with open_node(settings) if has_broker else nullcontext() as node:
             compared = (_compared(node, row, source.period.since) for row in rows)
@@ -142,7 +134,7 @@ def _recommendations(
     settings: Settings, selection: Selection, engine: str
 ) -> tuple[ReportInput, Sequence[Mapping[str, Any]]]:
     """Return the report's input, and its rows that recommend another timeout."""
-    with opened(settings, selection, engine) as source:
+    with computing(settings, selection, engine) as source:
         from skipmq.analytics.reports import report  # noqa: PLC0415 - an extra.
 
         with (
@@ -194,7 +186,7 @@ def _present(node: LocalNode, change: Change) -> dict[str, int]:
 def _confirm(advised: Sequence[Change], *, shown: bool) -> None:
     if not shown:
         _print_changes(advised, err)
-    click.confirm(visible(f"Set {len(advised)} visibility timeouts?"), abort=True, err=True)
+    ask(f"Set {len(advised)} visibility timeouts?", "nothing was changed")
 
 
 def _apply(node: LocalNode, changes: Sequence[Change], *, verbose: bool) -> Iterator[Change]:

@@ -8,7 +8,16 @@ from rich.markup import escape
 from skipmq.cli import place
 from skipmq.cli.analytics.engine import check_duckdb
 from skipmq.cli.analytics.errors import one_line_errors
-from skipmq.cli.analytics.options import SINCE, UNTIL, Moment, bounds, check_order, check_queues
+from skipmq.cli.analytics.options import (
+    LAKE,
+    SINCE,
+    UNTIL,
+    Moment,
+    bounds,
+    check_order,
+    check_queues,
+    output_option,
+)
 from skipmq.cli.analytics.sources import lake_path
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import json_option, out, print_json
@@ -17,8 +26,8 @@ from skipmq.protocol import body_schemas
 
 @click.command("bodies")
 @click.argument("queue")
-@click.option("--output", required=True, type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--lake", help="Lake in a local folder (default: SKIPMQ_ARCHIVE).")
+@output_option("Parquet file.", is_folder=False)
+@LAKE
 @click.option(
     "--schema",
     "file",
@@ -41,9 +50,9 @@ def bodies_command(
 ) -> None:
     """Write the settled messages of QUEUE as Parquet, with their bodies as columns.
 
-    Reads a lake. The columns are those of its schema: the queue's BodySchema as of the last export,
-    or --schema. A body that does not fit is in the column `unfit`. Without --since and --until all
-    messages of the lake are written.
+    Reads a lake in a local folder. The columns are those of its schema: the queue's BodySchema as
+    of the last export, or --schema. A body that does not fit is in the column `unfit`. Without
+    --since and --until all messages of the lake are written.
     """
     check_order(since, until)
     settings = configuration().settings

@@ -11,8 +11,8 @@ import click
 
 from skipmq.analytics.spark import environment
 from skipmq.cli.analytics.errors import DUCKDB, check_packages
-from skipmq.cli.analytics.options import Moment, check_queues, report_period
-from skipmq.cli.analytics.sources import lake_table, spark_and_source
+from skipmq.cli.analytics.options import Selection, check_queues, report_period
+from skipmq.cli.analytics.sources import Opened, lake_table
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
 
@@ -32,16 +32,6 @@ _NOT_LOCAL = re.compile(r"^\w+:/|[*?\[%#]")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The history to report on: a lake's or, if `lake` is None, the database's."""
-
-    lake: str | None
-    since: Moment | None
-    until: Moment | None
-    queues: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
 class ReportInput:
     """The input of a report, and the engine that computes it.
 
@@ -58,7 +48,7 @@ class ReportInput:
     uncompared: str = ""
 
 
-def opened(
+def computing(
     settings: Settings, selection: Selection, engine: str
 ) -> AbstractContextManager[ReportInput]:
     """Yield the input of a report, readable during the block.
@@ -80,7 +70,8 @@ def opened(
         period = report_period(None, table, selection.since, selection.until)
         for begin in (period.before.since, period.since):
             end = settled_before(None, period.until)
-            rows = sum(file.rows for file in table.within(begin, selection.queues, end))
+            files = table.within(begin, selection.queues, end, period.until)
+            rows = sum(file.rows for file in files)
             if engine == "duckdb" or rows <= MAXIMUM_ROWS:
                 return _with_duckdb(table, period, selection.queues, begin, rows)
     return _with_spark(settings, selection)
@@ -120,7 +111,8 @@ def _with_duckdb(
 
 @contextmanager
 def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInput]:
-    with spark_and_source(settings, selection.lake) as (spark, source):
+    with Opened(settings) as opened:
+        spark, source = opened.spark_and_source(selection.lake)
         from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
         from skipmq.analytics.reports.engines.spark import SparkEngine  # noqa: PLC0415
 

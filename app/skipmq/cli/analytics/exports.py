@@ -12,12 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from skipmq.analytics.postgres import history
 from skipmq.cli.analytics.errors import check_spark, one_line_errors
-from skipmq.cli.analytics.sources import (
-    lake_path,
-    readable_database,
-    spark_and_database,
-    spark_started,
-)
+from skipmq.cli.analytics.options import LAKE, output_option
+from skipmq.cli.analytics.sources import Opened, lake_path, spark_started
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.config.environment import PREFIX
@@ -32,7 +28,7 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 
 
 @click.command("export")
-@click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
+@LAKE
 @click.option("--compact/--no-compact", default=True, help="Compact small files.")
 @click.option("--as-archive", is_flag=True, help="Replace the lake that has recorded days.")
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
@@ -51,7 +47,8 @@ def export_command(
     """
     settings = configuration().settings
     path = lake_path(settings, lake)
-    with spark_and_database(settings) as (spark, source, url):
+    with Opened(settings) as opened:
+        spark, source = opened.spark_and_database()
         from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
         from skipmq.analytics.lake import export  # noqa: PLC0415 - as above.
 
@@ -60,7 +57,7 @@ def export_command(
         if as_archive and not is_archive:
             raise click.UsageError(f"SKIPMQ_ARCHIVE is {settings.archive}: change it instead")
         replaces = as_archive or bool(settings.archive)
-        writers = partitions.urls(url) if is_archive else []
+        writers = partitions.urls(opened.urls[1]) if is_archive else []
         record = [partial(_record, each, replaces=replaces) for each in writers]
         columns = (BarColumn(), MofNCompleteColumn(), TextColumn("transactions"))
         with Progress(
@@ -147,15 +144,11 @@ def _print_summary(done: "Summary", path: str) -> None:
 
 
 @click.command("pipeline")
-@click.option(
-    "--output",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Local folder.",
-)
-@click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
+@output_option("Folder of the tables.")
+@LAKE
+@json_option
 @one_line_errors
-def pipeline_command(*, output: Path, lake: str | None) -> None:
+def pipeline_command(*, output: Path, lake: str | None, as_json: bool) -> None:
     """Make hourly tables of the lake's messages.
 
     Runs a declarative pipeline of Spark: bronze is the lake, silver a row for each message with its
@@ -168,19 +161,23 @@ def pipeline_command(*, output: Path, lake: str | None) -> None:
     check_spark(settings.spark_master, _YAML, _GRPC)
     from skipmq.analytics.spark import pipeline_run  # noqa: PLC0415 - PySpark is an extra.
 
-    with (
-        readable_database(settings) as (url, _),
-        pipeline_run.replacing(output) as folder,
-        spark_started(settings, pipeline_run.configuration(folder)) as spark,
-        out.status("running") as status,
-    ):
-
-        def said(line: str) -> None:
-            if out.is_terminal:
-                status.update(escape(line))
-            else:
-                err.print(escape(line), soft_wrap=True)
-
+    with Opened(settings) as opened:
+        url, _ = opened.urls
         variables = {f"{PREFIX}ANALYTICS_URL": url, f"{PREFIX}ARCHIVE": path}
-        pipeline_run.run(spark, folder, variables, said)
-    out.print(f"the tables in {output / 'tables'} are as the database has counted")
+        with (
+            pipeline_run.replacing(output) as folder,
+            spark_started(settings, pipeline_run.configuration(folder)) as spark,
+            out.status("running") as status,
+        ):
+
+            def said(line: str) -> None:
+                if out.is_terminal:
+                    status.update(escape(line))
+                else:
+                    err.print(escape(line), soft_wrap=True)
+
+            pipeline_run.run(spark, folder, variables, said)
+    if as_json:
+        print_json({"lake": path, "tables": output / "tables"}, indent=None)
+    else:
+        out.print(f"the tables in {output / 'tables'} are as the database has counted")

@@ -2,8 +2,7 @@
 
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +12,13 @@ from rich.table import Table
 
 from skipmq.cli import failures
 from skipmq.cli.analytics.errors import DUCKDB, check_packages, check_spark, one_line_errors
-from skipmq.cli.analytics.sources import lake_path, readable_database, spark_started
-from skipmq.cli.environment import configuration, data_folder
+from skipmq.cli.analytics.options import LAKE
+from skipmq.cli.analytics.sources import Opened, lake_path, spark_started
+from skipmq.cli.environment import configuration
 from skipmq.cli.output import json_option, out, print_json
-from skipmq.config.settings import Settings
-from skipmq.database import embedded
 from skipmq.telemetry.terminal import visible
 
 if TYPE_CHECKING:
-    from skipmq.analytics.delta import Table as LakeTable
-    from skipmq.analytics.jdbc import Source
     from skipmq.analytics.lake.verify import Discrepancy
 
 _DIFFERS, _UNCHECKED = 1, 2
@@ -53,7 +49,7 @@ def _unchecked(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command("verify")
-@click.option("--lake", help="Local folder or Hadoop path (default: SKIPMQ_ARCHIVE).")
+@LAKE
 @click.option("--deep", is_flag=True, help="Read all rows and compare them with their digests.")
 @click.option("--repair", is_flag=True, help="Export damaged days again that the database has.")
 @json_option
@@ -76,9 +72,8 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
     from skipmq.analytics import delta  # noqa: PLC0415 - PySpark is an extra.
     from skipmq.analytics.lake import verify  # noqa: PLC0415 - PySpark is an extra.
 
-    with ExitStack() as stack:
-        table = delta.open_(delta.url_of(path))
-        source = stack.enter_context(_database(settings, table))
+    with Opened(settings) as opened:
+        source = opened.database_of(table := delta.open_(delta.url_of(path)))
         if repair and source is None:
             raise click.UsageError("--repair needs the database: set SKIPMQ_DATABASE_URL")
         with out.status("reading the rows" if deep else "checking the files"):
@@ -86,7 +81,7 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
         found = result.discrepancies
         repaired = [each for each in found if repair and each.can_be_repaired]
         if repaired and source is not None:
-            spark = stack.enter_context(spark_started(settings))
+            spark = opened.enter_context(spark_started(settings))
             with out.status("exporting again"):
                 verify.repair(spark, path, source, repaired)
     if as_json:
@@ -102,23 +97,6 @@ def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool)
         out.print(f"{result.files:,} files with {result.rows:,} rows: {verdict}{asked}")
     if len(repaired) < len(found):
         sys.exit(_DIFFERS)
-
-
-@contextmanager
-def _database(settings: Settings, table: "LakeTable") -> Iterator["Source | None"]:
-    """Yield the database to compare with, None if there is none, or an embedded one of another."""
-    from skipmq.analytics import partitions  # noqa: PLC0415 - PySpark is an extra.
-
-    with ExitStack() as stack:
-        if url := settings.analytics_url or settings.database_url:
-            yield stack.enter_context(partitions.opened(url))
-            return
-        system = embedded.status(data_folder(settings)).system
-        if system is None or not any(d.startswith(f"{system}/") for d in table.databases.values()):
-            yield None
-            return
-        url, _ = stack.enter_context(readable_database(settings))
-        yield stack.enter_context(partitions.opened(url))
 
 
 def _as_json(each: "Discrepancy", repaired: Sequence["Discrepancy"]) -> dict[str, Any]:

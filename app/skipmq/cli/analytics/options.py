@@ -1,7 +1,10 @@
 """Options of the analytics commands, and their checks."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -33,7 +36,10 @@ class _Time(click.DateTime):
             return lambda present: _midnight(present) - _DAYS_AGO[value] * _DAY
         if (length := ago(str(value))) is not None:
             return lambda present: present - length
-        return super().convert(value, param, ctx).replace(tzinfo=UTC)
+        try:
+            return super().convert(value, param, ctx).replace(tzinfo=UTC)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a time{_TIMES}", param, ctx)
 
     def get_metavar(self, param: Any, ctx: Any) -> str:  # noqa: ARG002 - of click.
         """Return what the help names the value."""
@@ -44,7 +50,8 @@ def _midnight(moment: datetime) -> datetime:
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-_AGO = "in UTC, or how long ago, as 6h or 2d, or yesterday"
+_TIMES = " in UTC, as 2026-11-29 or 2026-11-29T12:30, or how long ago, as 6h or 2d, or yesterday"
+_LAKE = "Lake in this local folder or Hadoop path (default: {})."
 ENGINE = click.option(
     "--engine",
     type=click.Choice(["auto", "duckdb", "spark"]),
@@ -52,17 +59,54 @@ ENGINE = click.option(
     help="Default: DuckDB, which needs no Java, for a lake in a local folder with up to 10,000,000"
     " rows in the period; otherwise Spark.",
 )
-LAKE = click.option("--lake", help="Read the lake in this local folder or Hadoop path.")
-QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
-SINCE = click.option(
-    "--since",
-    type=_Time(),
-    help=f"Begin {_AGO} (default of reports: a day before the end, or where the history begins).",
-)
+# Of commands that are about the lake, and of those that read it instead of the database.
+LAKE = click.option("--lake", help=_LAKE.format("SKIPMQ_ARCHIVE"))
+_FROM_LAKE = click.option("--lake", help=_LAKE.format("read the database"))
+_QUEUES = click.option("--queue", "queues", multiple=True, help="Only this queue; may be repeated.")
+SINCE = click.option("--since", type=_Time(), help=f"Begin: a time{_TIMES}.")
 UNTIL = click.option(
-    "--until", type=_Time(), help=f"End {_AGO} (default: now, or the lake's last export)."
+    "--until", type=_Time(), help="End, in the same form (default: now, or the lake's last export)."
 )
 WHERE = click.option("--where", "condition", required=True, help="SQL over the history's columns.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show which messages are concerned.")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The history that a command reads: a lake's or, if `lake` is None, the database's."""
+
+    lake: str | None
+    since: Moment | None
+    until: Moment | None
+    queues: Sequence[str]
+
+
+def selects(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the history to read, which the command gets as its `selection`."""
+
+    @_FROM_LAKE
+    @SINCE
+    @UNTIL
+    @_QUEUES
+    @wraps(command)
+    def wrapped(
+        *,
+        lake: str | None,
+        since: Moment | None,
+        until: Moment | None,
+        queues: Sequence[str],
+        **options: Any,
+    ) -> None:
+        check_order(since, until)
+        command(selection=Selection(lake, since, until, queues), **options)
+
+    return wrapped
+
+
+def output_option(about: str, *, is_folder: bool = True) -> Callable[..., Any]:
+    """Return the option `--output`, a local folder or file."""
+    kind = click.Path(file_okay=not is_folder, dir_okay=is_folder, path_type=Path)
+    return click.option("--output", required=True, type=kind, help=about)
 
 
 def check_order(since: Moment | None, until: Moment | None) -> None:

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import now
-from skipmq.cli.analytics.sources import spark_and_watched_database
+from skipmq.cli.analytics.sources import Opened
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import json_option, out, print_json
+from skipmq.cli.output import json_option, limit_option, out, print_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,14 +25,16 @@ _FAILED = 1
 @click.command("reconcile")
 @click.option("--sent", type=click.Path(exists=True), help="Log of acknowledged sends, JSON lines.")
 @click.option(
-    "--late", type=float, default=60.0, help="Seconds after which a first receive is late (60)."
+    "--late",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Seconds after which a first receive is late.",
 )
-@click.option(
-    "--show", type=click.IntRange(0), default=20, help="Number of messages to list by ID (20)."
-)
+@limit_option(20, 10_000, "List at most so many messages by their IDs.")
 @json_option
 @one_line_errors
-def reconcile_command(*, sent: str | None, late: float, show: int, as_json: bool) -> None:
+def reconcile_command(*, sent: str | None, late: float, limit: int, as_json: bool) -> None:
     """Reconcile sent messages with those stored, delivered and deleted.
 
     --sent is a client's log of acknowledged sends: lines of {"message_id", "queue", "sent_at"}.
@@ -40,7 +42,8 @@ def reconcile_command(*, sent: str | None, late: float, show: int, as_json: bool
     snapshot. The exit code is 1 if messages were lost or duplicated.
     """
     settings = configuration().settings
-    with spark_and_watched_database(settings) as (spark, source):
+    with Opened(settings) as opened:
+        spark, source = opened.spark_and_watched_database()
         from skipmq.analytics import reconcile, snapshot, sources  # noqa: PLC0415
 
         log = reconcile.sends(spark, sent) if sent else None
@@ -59,7 +62,7 @@ def reconcile_command(*, sent: str | None, late: float, show: int, as_json: bool
             row.asDict()
             for row in fates.where(fates["fate"].isin(list(reconcile.FAILURES)))
             .orderBy("queue", "sent_at")
-            .limit(show)
+            .limit(limit)
             .collect()
         ]
     failed = sum(row[fate] for row in rows for fate in reconcile.FAILURES)

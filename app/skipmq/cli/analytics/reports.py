@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -14,31 +13,22 @@ from rich.progress import Progress
 from rich.table import Table
 
 from skipmq.cli import place
-from skipmq.cli.analytics.engine import Selection, opened
+from skipmq.cli.analytics.engine import computing
 from skipmq.cli.analytics.errors import one_line_errors
 from skipmq.cli.analytics.options import (
+    DRY_RUN,
     ENGINE,
     LAKE,
-    QUEUES,
-    SINCE,
-    UNTIL,
     WHERE,
-    Moment,
+    Selection,
     bounds,
-    check_order,
     check_queues,
+    output_option,
+    selects,
 )
-from skipmq.cli.analytics.sources import (
-    lake_table,
-    spark_and_database,
-    spark_and_watched_database,
-)
-from skipmq.cli.environment import configuration, open_database
-from skipmq.cli.output import err, json_option, out, print_json
-from skipmq.config.settings import Settings
-from skipmq.database import router, session
-from skipmq.database.session import Session
-from skipmq.telemetry.terminal import visible
+from skipmq.cli.analytics.sources import Opened, lake_table
+from skipmq.cli.environment import configuration
+from skipmq.cli.output import ask, err, json_option, out, print_json, yes_option
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,34 +43,21 @@ _ERASED_IN = ("staged", "live", "history", "lake")
 
 
 @click.command("report")
-@click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path))
-@LAKE
-@SINCE
-@UNTIL
-@QUEUES
+@output_option("Folder of the page and its tables.")
+@selects
 @ENGINE
 @json_option
 @one_line_errors
-def report_command(
-    *,
-    output: Path,
-    lake: str | None,
-    since: Moment | None,
-    until: Moment | None,
-    queues: tuple[str, ...],
-    engine: str,
-    as_json: bool,
-) -> None:
+def report_command(*, output: Path, selection: Selection, engine: str, as_json: bool) -> None:
     """Report latency, traffic, redelivery, dead letters, groups, backlog and consumers.
 
+    Without --since of the day before the end, or of a younger history from where it begins.
     Compares the period with the previous one of equal length. Writes each report to the folder of
     --output as Parquet and CSV, and all of them as one page, report.html. Reads the database, or
     with --lake the export. From the database, the backlog includes messages that are not settled.
     """
-    check_order(since, until)
-    selection = Selection(lake, since, until, queues)
     settings = configuration().settings
-    with opened(settings, selection, engine) as source:
+    with computing(settings, selection, engine) as source:
         from skipmq.analytics.reports import page, report  # noqa: PLC0415
 
         tables = {}
@@ -93,10 +70,10 @@ def report_command(
                 tables[name] = rows
                 progress.update(bar, advance=1, description=name.replace("_", " "))
         data = page.ReportData(
-            f"lake {lake}" if lake else "the database",
+            f"lake {selection.lake}" if selection.lake else "the database",
             source.period,
             tables,
-            live=not lake,
+            live=not selection.lake,
             history_since=source.history_since,
             uncompared=source.uncompared,
         )
@@ -119,67 +96,34 @@ def report_command(
     out.print(f"{len(computed)} reports and {file}; computed by {source.description}")
 
 
-def _history(
-    spark: "SparkSession",
-    source: "Source | None",
-    lake: str | None,
-    *,
-    since: Moment | None,
-    until: Moment | None,
-    queues: Sequence[str],
-) -> "DataFrame":
+def _history(spark: "SparkSession", source: "Source", selection: Selection) -> "DataFrame":
     """Return the history with bodies."""
     from skipmq.analytics import frames  # noqa: PLC0415
 
+    lake, queues = selection.lake, selection.queues
     table = lake_table(spark, lake)
     check_queues(source, table, queues)
-    begin, end = bounds(source, table, since, until)
+    begin, end = bounds(source, table, selection.since, selection.until)
     if lake:
         return frames.lake(spark, lake, since=begin, until=end, queues=queues)
-    assert source is not None
     return frames.history(spark, source, since=begin, until=end, queues=queues, bodies=True)
-
-
-@contextmanager
-def _write_sessions(settings: Settings, *, as_owner: bool = False) -> Iterator[list[Session]]:
-    """Connect as the role of SKIPMQ_DATABASE_URL, or as the owner of the embedded database.
-
-    Behind a router to all partitions; `as_owner` as the role that made the router's map.
-    """
-    from skipmq.analytics.partitions import routed  # noqa: PLC0415 - PySpark is an extra.
-
-    with ExitStack() as stack:
-        url, _ = stack.enter_context(open_database(settings))
-        urls = [url]
-        if (found := routed(url)) is not None:
-            urls = router.owner_urls(url)[0] if as_owner else found
-        yield [
-            stack.enter_context(session.connect(each, "skipmq analytics", writing=True))
-            for each in urls
-        ]
 
 
 @click.command("replay")
 @WHERE
 @click.option("--to", "queue", required=True, help="Queue to send to.")
-@LAKE
-@SINCE
-@UNTIL
-@QUEUES
+@selects
 @click.option("--rate", type=click.IntRange(1), help="Maximum number of messages per second.")
 @click.option("--id", "replay_id", help="Name of the replay (default: from --where and --to).")
-@click.option("--dry-run", is_flag=True, help="Only show which messages would be sent.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@DRY_RUN
+@yes_option
 @json_option
 @one_line_errors
 def replay_command(
     *,
     condition: str,
     queue: str,
-    lake: str | None,
-    since: Moment | None,
-    until: Moment | None,
-    queues: tuple[str, ...],
+    selection: Selection,
     rate: int | None,
     replay_id: str | None,
     dry_run: bool,
@@ -194,18 +138,16 @@ def replay_command(
     sent in one transaction. Each has the attribute
     skipmq.replayed_from. It needs the role of the owner or of a node.
     """
-    check_order(since, until)
     settings = configuration().settings
     name = replay_id or sha256(f"{condition}\n{queue}".encode()).hexdigest()[:12]
-    with (
-        spark_and_watched_database(settings) as (spark, source),
-        _write_sessions(settings) as writers,
-    ):
+    with Opened(settings) as opened:
+        spark, source = opened.spark_and_watched_database()
+        writers = opened.writers()
         from skipmq.analytics import replay  # noqa: PLC0415
 
         to = place.full_name(queue, settings)
         writer = replay.target(writers, to)
-        history = _history(spark, source, lake, since=since, until=until, queues=queues)
+        history = _history(spark, source, selection)
         with out.status("counting"):
             selected = replay.selected(history, condition).persist()
             overview = replay.overview(selected)
@@ -215,7 +157,7 @@ def replay_command(
         result: dict[str, Any] = {"replay": name, "found": overview, "sent": 0}
         if count and not dry_run:
             if not yes:
-                click.confirm(visible(f"Send {count} messages to {queue}?"), abort=True, err=True)
+                ask(f"Send {count} messages to {queue}?", "nothing was sent")
             staged = replay.stage(writer, name, to, _ordered(selected))
             with Progress(console=err, transient=True) as progress:
                 bar = progress.add_task(f"to {escape(queue)}", total=staged.rows)
@@ -259,9 +201,9 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 
 @click.command("forget")
 @WHERE
-@click.option("--lake", help="Also erase from this lake (default: SKIPMQ_ARCHIVE).")
-@click.option("--dry-run", is_flag=True, help="Only show which messages would be erased.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@LAKE
+@DRY_RUN
+@yes_option
 @json_option
 @one_line_errors
 def forget_command(
@@ -281,10 +223,9 @@ def forget_command(
     """
     settings = configuration().settings
     path = lake or settings.archive
-    with (
-        spark_and_database(settings) as (spark, _, _),
-        _write_sessions(settings, as_owner=True) as writers,
-    ):
+    with Opened(settings) as opened:
+        spark, _ = opened.spark_and_database()
+        writers = opened.writers(as_owner=True)
         from skipmq.analytics.lake import forget  # noqa: PLC0415
         from skipmq.analytics.lake.tables import Lake  # noqa: PLC0415
 
@@ -298,9 +239,7 @@ def forget_command(
         if not dry_run:
             number = sum(found.messages for found in before)
             if number and not yes:
-                click.confirm(
-                    visible(f"Permanently erase {number} messages?"), abort=True, err=True
-                )
+                ask(f"Permanently erase {number} messages?", "nothing was erased")
             for place, done in forget.erase(writers, lake_, condition):
                 erased[place] += done
             days = {f.day for f in before if f.place == "history" and f.day}

@@ -1,9 +1,10 @@
-"""The sources of the analytics commands: a Spark session, the database and the lake."""
+"""What the analytics commands open: a Spark session, the database and the lake."""
 
 import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
@@ -11,10 +12,11 @@ import click
 
 from skipmq.analytics.postgres import history
 from skipmq.cli.analytics.errors import DUCKDB, check_spark
-from skipmq.cli.environment import open_database
+from skipmq.cli.environment import data_folder, open_database
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
-from skipmq.database import schema, session
+from skipmq.database import embedded, router, schema, session
+from skipmq.database.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,52 +74,91 @@ def _captured_standard_error() -> Iterator[IO[bytes]]:
             os.close(saved)
 
 
-@contextmanager
-def spark_and_database(
-    settings: Settings,
-) -> Iterator[tuple["SparkSession", "Source", str]]:
-    """Yield a Spark session, the database to read, and the URL of the nodes' database.
+class Opened(ExitStack):
+    """What a command reads and writes, each opened when it is asked for, until the block ends."""
 
-    Raises click.ClickException if PySpark or Java is missing or SKIPMQ_ANALYTICS_URL cannot be
-    read, and the errors of schema.check.
-    """
-    check_spark(settings.spark_master, DUCKDB)
-    with ExitStack() as stack:
-        reader, url = stack.enter_context(readable_database(settings))
-        spark = stack.enter_context(spark_started(settings))
-        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._settings = settings
 
-        yield spark, stack.enter_context(partitions.opened(reader)), url
+    @cached_property
+    def _urls(self) -> tuple[str, str]:
+        """The URLs of the owner and of nodes."""
+        return self.enter_context(open_database(self._settings))
 
+    @cached_property
+    def urls(self) -> tuple[str, str]:
+        """The URLs of the database to read and of the nodes' database.
 
-@contextmanager
-def spark_and_watched_database(
-    settings: Settings,
-) -> Iterator[tuple["SparkSession", "Source"]]:
-    """Yield a Spark session and a database all of which is read.
+        Raises click.ClickException if SKIPMQ_ANALYTICS_URL cannot be read or is of another
+        database, and the errors of schema.check.
+        """
+        _, url = self._urls
+        schema.check(url)
+        if other := self._settings.analytics_url:
+            _check_readable(other, url)
+        reader = self._settings.database_url or session.as_role(url, "skipmq_reader")
+        return other or reader, url
 
-    Raises like `spark_and_database`, and session.Unavailable if a database freezes meanwhile.
-    """
-    with spark_and_database(settings) as (spark, source, _):
+    def spark_and_database(self) -> tuple["SparkSession", "Source"]:
+        """Return a Spark session and the database to read.
+
+        Raises like `urls`, and click.ClickException if PySpark or Java is missing.
+        """
+        check_spark(self._settings.spark_master, DUCKDB)
+        url, _ = self.urls
+        spark = self.enter_context(spark_started(self._settings))
+        return spark, self._source(url)
+
+    def spark_and_watched_database(self) -> tuple["SparkSession", "Source"]:
+        """Return a Spark session and a database all of which is read.
+
+        Raises like `spark_and_database`. The block raises session.Unavailable if one freezes.
+        """
+        spark, source = self.spark_and_database()
         from skipmq.analytics.lake.watch import watched  # noqa: PLC0415 - as above.
 
-        with watched(spark, source):
-            yield spark, source
+        self.enter_context(watched(spark, source))
+        return spark, source
 
+    def spark_and_source(self, lake: str | None) -> tuple["SparkSession", "Source | None"]:
+        """Return a Spark session, and the database unless only a lake is configured."""
+        if lake and not (self._settings.analytics_url or self._settings.database_url):
+            return self.enter_context(spark_started(self._settings)), None
+        return self.spark_and_watched_database()
 
-@contextmanager
-def readable_database(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield the URLs of the database to read and of the nodes' database.
+    def database_of(self, table: "Table") -> "Source | None":
+        """Return the database to compare a lake with.
 
-    Raises click.ClickException if SKIPMQ_ANALYTICS_URL cannot be read or is of another database,
-    and like schema.check.
-    """
-    with open_database(settings) as (_, url):
-        schema.check(url)
-        if settings.analytics_url:
-            _check_readable(settings.analytics_url, url)
-        reader = settings.database_url or session.as_role(url, "skipmq_reader")
-        yield settings.analytics_url or reader, url
+        None if there is none, or an embedded one of another lake. Raises like `urls`.
+        """
+        if url := self._settings.analytics_url or self._settings.database_url:
+            return self._source(url)
+        system = embedded.status(data_folder(self._settings)).system
+        if system is None or not any(d.startswith(f"{system}/") for d in table.databases.values()):
+            return None
+        return self._source(self.urls[0])
+
+    def writers(self, *, as_owner: bool = False) -> list[Session]:
+        """Connect as the role of SKIPMQ_DATABASE_URL, or as the owner of the embedded database.
+
+        Behind a router to all partitions; `as_owner` as the role that made the router's map.
+        """
+        from skipmq.analytics.partitions import routed  # noqa: PLC0415 - as above.
+
+        url, _ = self._urls
+        urls = [url]
+        if (found := routed(url)) is not None:
+            urls = router.owner_urls(url)[0] if as_owner else found
+        return [
+            self.enter_context(session.connect(each, "skipmq analytics", writing=True))
+            for each in urls
+        ]
+
+    def _source(self, url: str) -> "Source":
+        from skipmq.analytics import partitions  # noqa: PLC0415 - as above.
+
+        return self.enter_context(partitions.opened(url))
 
 
 def _check_readable(url: str, own: str) -> None:
@@ -152,19 +193,6 @@ def _read(url: str) -> str:
     with session.connect(url, "skipmq analytics") as connection:
         history.queue_settings(connection, ["queue"])
         return history.identity(connection)
-
-
-@contextmanager
-def spark_and_source(
-    settings: Settings, lake: str | None
-) -> Iterator[tuple["SparkSession", "Source | None"]]:
-    """Yield a Spark session, and the database unless only a lake is configured."""
-    if lake and not (settings.analytics_url or settings.database_url):
-        with spark_started(settings) as spark:
-            yield spark, None
-        return
-    with spark_and_watched_database(settings) as (spark, source):
-        yield spark, source
 
 
 def lake_path(settings: Settings, option: str | None) -> str:

@@ -1,5 +1,12 @@
 -- Each queue and hour (UTC): what was settled, how it ended, and how long it took.
+{{ config(
+    materialized='incremental',
+    incremental_strategy='delete+insert',
+    unique_key=['partition', 'account', 'region', 'queue', 'hour'],
+) }}
+
 select
+    queue_id >> 57 as partition,
     account,
     region,
     queue,
@@ -18,6 +25,8 @@ select
     ) as send_to_receive_p99,
     percentile_disc(0.99) within group (
         order by extract(epoch from settled_at - sent_at)
-    ) filter (where outcome = 'deleted') as send_to_delete_p99
+    ) filter (where outcome = 'deleted') as send_to_delete_p99,
+    max(xid) as last_xid
 from {{ source('skipmq', 'history') }}
-group by 1, 2, 3, 4
+where {{ unread() }}
+group by 1, 2, 3, 4, 5

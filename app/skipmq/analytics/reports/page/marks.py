@@ -47,7 +47,9 @@ class Times:
     def x(self, column: str) -> alt.X:
         """Return the axis for a column of times."""
         scale = alt.Scale(type="utc", domain=[self.since, self.until], nice=False, clamp=True)
-        axis = _axis(tickCount=5, labelExpr=_MOMENT, labelFlush=True, labelOverlap=True)
+        axis = _axis(
+            tickCount=5, labelExpr=_MOMENT, labelFlush=True, labelOverlap=True, labelSeparation=6
+        )
         return alt.X(f"{column}:T", scale=scale, axis=axis)
 
     def middle(self, chart: alt.Chart) -> alt.Chart:

@@ -21,12 +21,13 @@ create table skipmq.staged_message (
 create index staged_message_staged on skipmq.staged_message (staged_at);
 
 -- The last batch of each stream: its parts, and the place up to which it is sent. The row is what makes a repeated batch
--- send nothing.
+-- send nothing, for 90 days after the last call of send_staged for the stream.
 create table skipmq.staged_batch (
   target text not null,
   stream text not null,
   batch bigint not null,
   parts uuid[] not null,
   sent_to bigint not null,
+  used_at timestamptz not null,
   primary key (target, stream)
 );

@@ -1,5 +1,7 @@
 """A lake whose log is damaged, whose store is away, or that is older than some columns."""
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from datetime import date
@@ -17,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from skipmq.analytics import delta, queue_settings
 from skipmq.analytics.delta import Table
 from skipmq.analytics.errors import LakeError
+from skipmq.analytics.lake import verify
 from skipmq.analytics.lake.export import export
 from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.cli.analytics.errors import one_line_errors
@@ -24,7 +27,7 @@ from support import lakes
 from support.analytics import settle
 from support.http import free_port
 from support.postgres import Connection
-from support.settled import row
+from support.settled import at_noon, row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,6 +94,34 @@ def test_digests_are_read_once_from_a_log_with_and_without_a_checkpoint(tmp_path
     shutil.rmtree(tmp_path / "lake" / "history" / "_delta_log")
 
     assert [before, *map(table.digest, days[1:])] == [1, 20, 3, 4, 0]
+
+
+@pytest.mark.parametrize("kept", [{"numRecords": 3}, {}])
+def test_statistics_that_the_log_lacks_are_those_of_the_footers(
+    tmp_path: Path, kept: dict[str, int]
+) -> None:
+    lake = lakes.write(tmp_path / "lake", [row(n, sent=n, settled=9) for n in (4, 5, 6)], {})
+    opened = delta.open_(delta.url_of(lake))
+    (file,), since = opened.files, opened.first_settled
+    entry = tmp_path / "lake" / "history" / "_delta_log" / f"{1:020d}.json"
+    text = entry.read_text()
+    entry.write_text(
+        re.sub(r'"stats":"(\\.|[^"])*"', f'"stats":{json.dumps(json.dumps(kept))}', text)
+    )
+    assert entry.read_text() != text
+
+    opened.reopen()
+    found = verify.check(opened, None, deep=True)
+
+    assert (opened.files, opened.first_settled) == ([file], since)
+    assert (file.rows, file.first, file.last, file.sent) == (3, 4, 6, at_noon(4))
+    assert (found.rows, found.discrepancies) == (3, [])
+
+    lakes.damage_footer(tmp_path / "lake" / "history" / file.path)
+    opened.reopen()
+    (wrong,) = verify.check(opened, None).discrepancies
+
+    assert f"{file.path} has a damaged footer" in wrong.problems[0]
 
 
 def test_store_that_does_not_answer_takes_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

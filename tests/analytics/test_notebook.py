@@ -37,6 +37,7 @@ def owner_url(
         yield url
 
 
+@pytest.mark.slow
 def test_plain_read_gives_every_view_and_as_owner_every_table(
     spark: "SparkSession", owner_url: str
 ) -> None:

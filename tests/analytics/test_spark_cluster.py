@@ -81,7 +81,7 @@ def refused(cluster: SparkCluster, database: str, *words: str, **variables: str)
     # Under spark-submit what a program says as an error is part of what it prints.
     out = (cluster.folder / "out").read_text() + (cluster.folder / "err").read_text()
     assert "Traceback" not in out
-    (line,) = re.findall("^Error: (.*)$", out, re.MULTILINE)
+    (line,) = re.findall("^skipmq: (.*)$", out, re.MULTILINE)
     return str(line)
 
 

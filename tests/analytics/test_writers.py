@@ -1,6 +1,7 @@
 """Those who write to a lake: two at once, one that erases, and one that died."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,26 @@ def test_of_two_writers_one_has_written(
     assert lake_rows(spark, place) == rows_of(owner)
     folders = [folder.name for folder in (Path(place) / "history").glob("export-*")]
     assert sorted(folders) == sorted({file.path.split("/")[0] for file in first.files})
+
+
+def test_of_exports_at_once_those_that_do_not_write_find_nothing_new_or_a_conflict(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 10)
+    export(spark, source, place)
+    settle(owner, 100)
+
+    def exported(_: int) -> int:
+        try:
+            return export(spark, source, place).rows
+        except ConflictError:
+            return 0
+
+    with ThreadPoolExecutor() as threads:
+        rows = list(threads.map(exported, range(3)))
+
+    assert sorted(rows) == [0, 0, 100]
+    assert lake_rows(spark, place) == rows_of(owner)
 
 
 def test_commit_whose_answer_was_lost_is_known_to_be_made(

@@ -14,7 +14,7 @@ from botocore.credentials import Credentials
 PATIENCE = 40
 # More than a node remembers lines of heads: of a client's, no two requests have the same signature.
 _SIGNED = 2_000
-_AUTHORIZATION = (
+AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=key/20260101/us-east-1/sqs/aws4_request,"
     " SignedHeaders=host, Signature=0"
 )
@@ -28,7 +28,7 @@ def headers(action: str) -> dict[str, str]:
     return {
         "Content-Type": "application/x-amz-json-1.0",
         "X-Amz-Target": f"AmazonSQS.{action}",
-        "Authorization": _AUTHORIZATION,
+        "Authorization": AUTHORIZATION,
     }
 
 

@@ -1,4 +1,4 @@
-"""The fourteen rules. Each is a function of a history that gives what broke it, a line each.
+"""The sixteen rules. Each is a function of a history that gives what broke it, a line each.
 
 Whatever is called wrong is wrong however the calls went in between: a rule only goes by what was
 certain, so that a slow machine breaks none.
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from cluster import effects, order, outages
 from cluster.client import PATIENCE
 from cluster.history import Op
+from cluster.queues import QUEUES
 from cluster.record import Message, Record, is_fifo
 
 Checker = Callable[[Record], Iterator[str]]
@@ -88,6 +89,35 @@ def repeated(record: Record) -> Iterator[str]:
             yield f"{queue}: {value} became {', '.join(sorted(ids))} with numbers {sorted(numbers)}"
 
 
+def exceeded(record: Record) -> Iterator[str]:
+    """No more messages of a queue are in flight at a time than its limit."""
+    for queue, limit in record.limits.items():
+        moments: list[tuple[float, int, str]] = []
+        for message, deliveries in record.deliveries.items():
+            for hold in record.holds(message) if message[0] == queue else ():
+                if hold.begin < hold.end:
+                    moments += [(hold.begin, 1, deliveries[0].value), (hold.end, -1, "")]
+        flying = 0
+        for at, change, value in sorted(moments):
+            flying += change
+            if change > 0 and flying > limit:
+                yield f"{queue}: {value} was one of {flying} in flight at {at:.1f}, of {limit}"
+
+
+def divided(record: Record) -> Iterator[str]:
+    """What is published comes from all queues of its topic, once from each, or from none."""
+    for queue in QUEUES:
+        values = [value for name, value in record.sends if name == queue.name and queue.copies]
+        for value in values:
+            came = {
+                name: {op.message_id for op in record.by_value.get((name, value), ())}
+                for name in (queue.name, *queue.copies)
+            }
+            numbers = {name: len(ids) for name, ids in came.items()}
+            if any(numbers.values()) and set(numbers.values()) != {1}:
+                yield f"{value} came as so many messages: {numbers}"
+
+
 def miscounted(record: Record) -> Iterator[str]:
     """The receive count is the number of receives, seen or of unknown outcome."""
     unclear: dict[str, list[float]] = defaultdict(list)
@@ -143,6 +173,8 @@ CHECKERS: Mapping[str, Checker] = {
     "visibility exclusive": shared,
     "order within a group": order.disordered,
     "deduplication": repeated,
+    "limits in flight": exceeded,
+    "published to all or none": divided,
     "receive counts": miscounted,
     "empty at the end": left,
     "every request answered": unanswered,

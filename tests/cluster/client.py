@@ -2,13 +2,15 @@
 
 import http.client
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from bench.wire import headers
 
 # Longer than a node keeps a request through a failover.
 PATIENCE = 40
+T = TypeVar("T")
 
 
 class Refused(Exception):  # noqa: N818 - what the broker did.
@@ -30,13 +32,23 @@ class Client:
 
         Raises Refused, Unknown.
         """
+        answer: dict[str, Any] = json.loads(
+            self.post(json.dumps(parameters).encode(), headers(action)) or b"{}"
+        )
+        return answer
+
+    def post(self, question: bytes, heads: dict[str, str]) -> bytes:
+        """Return what a request is answered with.
+
+        Raises Refused, Unknown.
+        """
         try:
             if self._connection.sock is None:
                 self._connection.connect()
         except OSError as error:
             raise Refused(f"not connected: {error}") from error
         try:
-            self._connection.request("POST", "/", json.dumps(parameters).encode(), headers(action))
+            self._connection.request("POST", "/", question, heads)
             response = self._connection.getresponse()
             body = response.read()
         except (OSError, http.client.HTTPException) as error:
@@ -46,23 +58,30 @@ class Client:
             raise Unknown(f"{response.status} {_told(body)}")
         if response.status != http.client.OK:
             raise Refused(f"{response.status} {_told(body)}")
-        answer: dict[str, Any] = json.loads(body or b"{}")
-        return answer
+        return body
 
     def surely(self, action: str, **parameters: Any) -> dict[str, Any]:
         """Return the answer to what may be done twice, and is tried as long as it takes.
 
         Raises Refused.
         """
-        for _ in range(9):
-            try:
-                return self.call(action, **parameters)
-            except Unknown:
-                continue
-        return self.call(action, **parameters)
+        return _surely(lambda: self.call(action, **parameters))
+
+    def surely_post(self, question: bytes, heads: dict[str, str]) -> bytes:
+        """Do the same with any request."""
+        return _surely(lambda: self.post(question, heads))
 
     def close(self) -> None:
         self._connection.close()
+
+
+def _surely(ask: Callable[[], T]) -> T:
+    for _ in range(9):
+        try:
+            return ask()
+        except Unknown:
+            continue
+    return ask()
 
 
 def _told(body: bytes) -> str:

@@ -10,8 +10,10 @@ from typing import Self
 from cluster.client import Client
 from cluster.consumers import Consumer
 from cluster.history import History, Op
-from cluster.producers import Producer
-from cluster.queues import QUEUES
+from cluster.producers import Producer, Publisher
+from cluster.queues import QUEUES, Queue
+from cluster.sns import HEADS, arn, form
+from support.http import ACCOUNT
 
 # Messages a second, of all producers together.
 RATE = 120.0
@@ -40,16 +42,21 @@ class Load:
                 "CreateQueue", QueueName=prefix + queue.name, Attributes=queue.attributes
             )["QueueUrl"]
             self._queues[queue.name] = url
+            self._note_queue(queue)
             for n in range(1, queue.producers + 1):
                 name = f"{queue.name.partition('.')[0]}-{n}"
-                producer = Producer(
-                    endpoint, history, queue, url, name, seed=seed, rate=rate / producers
+                make, place = (Publisher, prefix + queue.name) if queue.copies else (Producer, url)
+                producer = make(
+                    endpoint, history, queue, place, name, seed=seed, rate=rate / producers
                 )
                 self._producing.append(self._thread(name, producer.run, self._stop))
             for n in range(1, queue.consumers + 1):
                 name = f"{queue.name.partition('.')[0]}-consumer-{n}"
                 consumer = Consumer(endpoint, history, queue, url, name, seed=seed)
                 self._consuming.append(self._thread(name, consumer.run, self._draining, self._done))
+        for queue in QUEUES:
+            if queue.copies:
+                self._create_topic(prefix, queue)
 
     def drain(self, patience: float) -> bool:
         """Stop sending, and receive and delete until nothing is left; tell whether that came."""
@@ -87,6 +94,26 @@ class Load:
             )
             empty = empty and set(counts.values()) == {"0"}
         return empty
+
+    def _create_topic(self, prefix: str, queue: Queue) -> None:
+        """Create the topic of a FIFO queue, with its name, and subscribe all that get the same."""
+        kind = {"Attributes": {"FifoTopic": "true"}}
+        self._client.surely_post(form("CreateTopic", kind, Name=prefix + queue.name), HEADS)
+        for name in (queue.name, *queue.copies):
+            question = form(
+                "Subscribe",
+                {"Attributes": {"RawMessageDelivery": "true"}},
+                TopicArn=arn(prefix + queue.name),
+                Protocol="sqs",
+                Endpoint=f"arn:aws:sqs:us-east-1:{ACCOUNT}:{prefix}{name}",
+            )
+            self._client.surely_post(question, HEADS)
+
+    def _note_queue(self, queue: Queue) -> None:
+        now = time.monotonic()
+        self._history.add(
+            Op("queue", "ok", "load", now, now, queue.name, receive_count=queue.limit)
+        )
 
     def _phase(self, name: str) -> None:
         now = time.monotonic()

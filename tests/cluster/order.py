@@ -39,8 +39,12 @@ def _sends(record: Record) -> Iterator[str]:
     for (queue, value), sends in record.sends.items():
         answers = [op for op in sends if op.type == "ok"]
         if is_fifo(queue) and answers:
+            # Who publishes to a topic is not told the number in a queue.
+            known = [*answers, *record.by_value.get((queue, value), [])]
+            number = min((op.sequence_number for op in known if op.sequence_number), default=0)
+            if not number:
+                continue
             # The first was accepted after some had begun and before any had been answered.
-            number = min(op.sequence_number for op in answers)
             begin, end = sends[0].t_invoke, min(op.t_ok for op in answers)
             accepted[queue, sends[0].group].append(Interval(number, begin, end, value))
     for (queue, group), intervals in accepted.items():

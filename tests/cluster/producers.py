@@ -9,6 +9,7 @@ from typing import Any
 from cluster.client import Client, Refused, Unknown
 from cluster.history import History, Op
 from cluster.queues import Queue, body
+from cluster.sns import HEADS, arn, form
 
 # Of a FIFO queue: how often all of its producers send the same, and how often one sends again what
 # was answered already.
@@ -92,12 +93,13 @@ class Producer:
                     process=self._name,
                     t_invoke=begun,
                     t_ok=ended,
-                    queue=self._queue.name,
+                    queue=queue,
                     group=self._group(value),
                     value=value,
                     place=place,
                     **answer,
                 )
+                for queue in (self._queue.name, *self._queue.copies)
                 for place, (value, answer) in enumerate(zip(values, answers, strict=True))
             )
         )
@@ -132,6 +134,30 @@ class Producer:
         if self._queue.fifo:
             entry |= {"MessageGroupId": self._group(value), "MessageDeduplicationId": value}
         return entry
+
+
+class Publisher(Producer):
+    """Sends through the topic that its URL names, a message at a time, to several queues."""
+
+    def _values(self) -> list[str]:
+        return super()._values()[:1]
+
+    def _answers(self, values: Sequence[str]) -> list[dict[str, Any]]:
+        (value,) = values
+        question = form(
+            "Publish",
+            TopicArn=arn(self._url),
+            Message=body(value),
+            MessageGroupId=self._group(value),
+            MessageDeduplicationId=value,
+        )
+        try:
+            self._client.post(question, HEADS)
+        except Refused as error:
+            return [{"type": "fail", "error": str(error)}]
+        except Unknown as error:
+            return [{"type": "info", "error": str(error)}]
+        return [{"type": "ok"}]
 
 
 def _acknowledged(answer: dict[str, Any]) -> dict[str, Any]:

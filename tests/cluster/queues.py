@@ -15,6 +15,9 @@ class Queue:
     consumers: int
     groups: int = 0
     delay: int = 0
+    # The most that may be in flight, and the queues that get the same through a topic.
+    limit: int = 0
+    copies: tuple[str, ...] = ()
 
     @property
     def fifo(self) -> bool:
@@ -23,7 +26,8 @@ class Queue:
     @property
     def attributes(self) -> dict[str, str]:
         fifo = {"FifoQueue": "true"} if self.fifo else {}
-        return {"DelaySeconds": str(self.delay), **fifo}
+        limited = {"MaximumInFlight": str(self.limit)} if self.limit else {}
+        return {"DelaySeconds": str(self.delay), **fifo, **limited}
 
 
 # Half of all messages wait for some seconds before anybody may have them: so there are always some
@@ -33,6 +37,9 @@ QUEUES = (
     Queue("delayed", producers=1, consumers=2, delay=3),
     Queue("many-groups.fifo", producers=2, consumers=2, groups=40, delay=3),
     Queue("few-groups.fifo", producers=2, consumers=2, groups=4),
+    # What is sent to the first is published to a topic of its name, for both.
+    Queue("ledger.fifo", producers=1, consumers=2, groups=10, limit=30, copies=("mirror",)),
+    Queue("mirror", producers=0, consumers=2, limit=30),
 )
 
 

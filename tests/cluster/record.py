@@ -74,6 +74,11 @@ class Record:
         return (op for op in self.ops if op.op == kind)
 
     @cached_property
+    def limits(self) -> dict[str, int]:
+        """How many messages of a queue may be in flight, where that is limited."""
+        return {op.queue: op.receive_count for op in self.of("queue") if op.receive_count}
+
+    @cached_property
     def end(self) -> float:
         """When the last producer stopped, or the last thing happened."""
         stops = [op.t_invoke for op in self.of("phase") if op.value == "drain"]

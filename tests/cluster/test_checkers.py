@@ -23,7 +23,8 @@ from cluster.story import (
 RULES = [*CHECKERS]
 LOST, INVENTED, UNDELETED, SHARED, DISORDERED, REPEATED = RULES[:6]
 # Those of workers are in test_effects.py.
-MISCOUNTED, LEFT, UNANSWERED, STALLED, DIFFERING = RULES[6:11]
+# Those of limits and topics are in test_limit_checkers.py.
+MISCOUNTED, LEFT, UNANSWERED, STALLED, DIFFERING = RULES[8:13]
 
 
 def broken(ops: list[Op], slack: float = 1.0) -> dict[str, list[str]]:
@@ -49,8 +50,8 @@ def test_whole_lives_on_both_kinds_of_queue_break_no_rule() -> None:
     kept([*life(0, "a"), *life(0.5, "b"), *life(1, "c", 1), *life(4, "d", 2)])
 
 
-def test_there_are_fourteen_rules_each_with_its_promise() -> None:
-    assert len(CHECKERS) == 14
+def test_there_are_sixteen_rules_each_with_its_promise() -> None:
+    assert len(CHECKERS) == 16
     assert all(check.__doc__ for check in CHECKERS.values())
 
 

@@ -9,29 +9,16 @@ from typing import Any
 
 from cluster.client import Client, Refused, Unknown
 from cluster.history import History, Op, Type
+from concurrency.queues import Queue, Topic, arn, attributes_of
 from support.http import ACCOUNT, NodeProcess
 
 # What refusals say of which nothing came.
 NOT_DONE, NOT_CONNECTED = "nothing has been done", "not connected"
 ATTRIBUTES = ["ApproximateReceiveCount", "MessageGroupId", "SequenceNumber"]
-_GROUPS = 2
 # What a node shows of a number, less this, is what SQL shows.
 SHOWN = 10**19
 
 Received = tuple[Op, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """A queue, and the dead-letter queue of what was received too often."""
-
-    name: str
-    dead: str = ""
-    most: int = 0
-
-    @property
-    def fifo(self) -> bool:
-        return self.name.endswith(".fifo")
 
 
 @dataclass(slots=True)
@@ -43,8 +30,9 @@ class World:
     nodes: list[NodeProcess]
     history: History
     queues: list[Queue]
+    topics: list[Topic]
     stop: float
-    # Bodies for FIFO queues, to be sent again.
+    # Bodies for queues and topics that deduplicate, to be sent again.
     sent: deque[tuple[str, str, str]] = field(default_factory=lambda: deque(maxlen=30))
 
     def open(self) -> bool:
@@ -56,10 +44,6 @@ class World:
 
 def url(queue: str) -> str:
     return f"/{ACCOUNT}/{queue}"
-
-
-def arn(queue: str) -> str:
-    return f"arn:aws:sqs:us-east-1:{ACCOUNT}:{queue}"
 
 
 class User:
@@ -77,10 +61,14 @@ class User:
 
     def ask(self, action: str, **parameters: Any) -> tuple[Type, str, dict[str, Any]]:
         """Ask a node that can be reached; return the outcome, the error and the answer."""
+        return self.tried(lambda client: client.call(action, **parameters))
+
+    def tried(self, ask: Callable[[Client], dict[str, Any]]) -> tuple[Type, str, dict[str, Any]]:
+        """Do the same with any request."""
         found: tuple[Type, str, dict[str, Any]] = "fail", "", {}
         for client in self.chance.sample(self._clients, len(self._clients)):
             try:
-                return "ok", "", client.call(action, **parameters)
+                return "ok", "", ask(client)
             except Refused as error:
                 found = "fail", str(error), {}
                 if NOT_CONNECTED not in found[1]:
@@ -110,15 +98,16 @@ class User:
         queue = self.a_queue()
         return queue.dead if queue.dead and self.chance.random() < 0.2 else queue.name
 
-    def a_message(self, queue: Queue) -> tuple[str, str]:
-        """Return a body and its group: of a FIFO queue sometimes one that was sent before."""
-        if not queue.fifo:
-            return self.new_value(), ""
-        known = [(value, group) for name, value, group in self.world.sent if name == queue.name]
+    def a_message(self, place: Queue | Topic) -> tuple[str, str]:
+        """Return a body and its group: where ids are known sometimes one that was sent before."""
+        if not place.deduplicates:
+            return self.new_value() + place.ending(self.chance), place.a_group(self.chance)
+        known = [(value, group) for name, value, group in self.world.sent if name == place.name]
         if known and self.chance.random() < 0.25:
             return self.chance.choice(known)
-        value, group = self.new_value(), f"g{self.chance.randrange(_GROUPS)}"
-        self.world.sent.append((queue.name, value, group))
+        value = self.new_value() + place.ending(self.chance)
+        group = place.a_group(self.chance)
+        self.world.sent.append((place.name, value, group))
         return value, group
 
     def nap(self, longest: float) -> None:
@@ -137,8 +126,9 @@ class Producer(User):
     def _send(self, queue: Queue) -> None:
         messages = [self.a_message(queue) for _ in range(self.chance.choice([1, 1, 2, 4]))]
         entries = [
-            {"Id": str(place), "MessageBody": value}
-            | ({"MessageGroupId": group, "MessageDeduplicationId": value} if group else {})
+            {"Id": str(place), "MessageBody": value, "MessageAttributes": attributes_of(value)}
+            | ({"MessageGroupId": group} if group else {})
+            | ({"MessageDeduplicationId": value} if queue.deduplicates else {})
             for place, (value, group) in enumerate(messages)
         ]
         begun = time.monotonic()

@@ -78,7 +78,7 @@ def overtaken(past: Past) -> Iterator[str]:
 def repeated(past: Past) -> Iterator[str]:
     """What is sent again under its deduplication id is one message, until a purge."""
     for (queue, value), sends in past.sends.items():
-        if not is_fifo(queue):
+        if not past.deduplicates(queue):
             continue
         answers = _answers(sends)
         unknown = [op for op in sends if op.type == "info"]
@@ -89,7 +89,7 @@ def repeated(past: Past) -> Iterator[str]:
         for (_, begin, one), (end, _, other) in pairwise(stored):
             if not any(op.t_ok > begin and op.t_invoke < end for op in past.purges(queue)):
                 yield f"{queue}: {value} became {one} and {other}"
-        for purge in past.purges(queue):
+        for purge in past.purges(queue) if (queue, value) not in past.published else ():
             for message, ops in answers.items():
                 if (
                     purge.type == "ok"

@@ -1,5 +1,6 @@
 """Receivers that hang up: with a close, a reset, or a half-close and an ear for what comes."""
 
+import contextlib
 import http.client
 import json
 import socket
@@ -31,7 +32,7 @@ class Leaver(Consumer):
             if asker is None:
                 continue
             self.nap(self.chance.choice([0.005, 0.05, 0.5]))
-            way = self.chance.choice([half_close, close, reset])
+            way = self.chance.choice([half_close, close, reset, mid_answer])
             answer = way(asker)
             if answer is None:
                 self.note("leave", begun, "info", queue, value=str(number), visibility=3)
@@ -120,6 +121,14 @@ def close(asker: socket.socket) -> None:
 def reset(asker: socket.socket) -> None:
     asker.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     asker.close()
+
+
+def mid_answer(asker: socket.socket) -> None:
+    """Go when the first byte of the answer is there."""
+    with contextlib.suppress(OSError):
+        asker.settimeout(1)
+        asker.recv(1)
+    reset(asker)
 
 
 def half_close(asker: socket.socket) -> dict[str, Any] | None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from cluster.history import Op
 from cluster.record import is_fifo
-from concurrency import fifo_rules
-from concurrency.past import NEVER, Key, Past
+from concurrency import fifo_rules, limit_rules
+from concurrency.past import NEVER, Past
 
 Rule = Callable[[Past], Iterator[str]]
 
@@ -18,31 +18,13 @@ def lost(past: Past) -> Iterator[str]:
     """What was acknowledged is delivered and deleted, or purged, or there at the end."""
     for (queue, value), sends in past.sends.items():
         begun = min((op.t_invoke for op in sends if op.type != "fail"), default=NEVER)
-        if not any(op.type == "ok" for op in sends) or _may_be_purged(past, (queue, value), begun):
+        if not any(op.type == "ok" for op in sends) or past.may_be_gone((queue, value), begun):
             continue
         deliveries = past.by_value.get((queue, value), [])
-        left = sum(op.receive_count for op in past.of("left") if past.home(op.queue) == queue)
-        if left:
-            continue
         if not deliveries:
             yield f"{queue}: {value} was acknowledged and never came"
         elif not any(_may_have_deleted(past, op) for op in _deletes(past, deliveries)):
             yield f"{queue}: {value} came, nobody deleted it, and it is gone"
-
-
-def _may_be_purged(past: Past, message: Key, begun: float) -> bool:
-    queue = message[0]
-    if any(op.t_ok > begun for op in past.purges(queue)):
-        return True
-    policy = past.policies.get(queue)
-    if policy is None:
-        return False
-    claims = [op.t_invoke for op in past.by_value.get(message, []) if op.queue == queue]
-    claims += [op.t_invoke for op in past.unclear(queue, begun, NEVER)]
-    came = [op for op in past.by_value.get(message, []) if op.queue == policy.value]
-    return (bool(came) or len(claims) >= policy.receive_count) and any(
-        op.t_ok > begun for op in past.purges(policy.value)
-    )
 
 
 def _deletes(past: Past, deliveries: list[Op]) -> Iterator[Op]:
@@ -84,9 +66,10 @@ def undeleted(past: Past) -> Iterator[str]:
     for message_id, deliveries in past.by_id.items():
         gone = surely_deleted(past, message_id)
         rivals = deliveries
-        if not is_fifo(deliveries[0].queue):
+        home = past.home(deliveries[0].queue)
+        if not past.deduplicates(home):
             # A copy of it that a task moved back would have to be made of what was deleted.
-            rivals = past.by_value[past.home(deliveries[0].queue), deliveries[0].value]
+            rivals = past.by_value[home, deliveries[0].value]
         for op in rivals:
             if op.t_invoke > gone:
                 yield f"{named(op)} came {op.t_ok - gone:.1f} s after its delete was acknowledged"
@@ -161,11 +144,11 @@ def doubled(past: Past) -> Iterator[str]:
         policy = past.policies.get(queue)
         seen = max(min(op.t_ok for op in ops) for ops in ids.values())
         causes = list(past.moves(policy.value)) if policy else []
-        if is_fifo(queue):
+        if past.deduplicates(queue):
             causes += past.purges(queue)
         if not any(op.t_invoke < seen for op in causes):
             yield f"{queue}: {value} became {', '.join(sorted(ids))}"
-        if is_fifo(queue) and past.purges(queue):
+        if past.deduplicates(queue) and past.purges(queue):
             continue  # The one may be in the dead-letter queue when the other is sent.
         for message_id, ops in ids.items():
             first, last = min(op.t_ok for op in ops), max(op.t_invoke for op in ops)
@@ -237,6 +220,10 @@ RULES: Mapping[str, Rule] = {
     "deliveries in the order of numbers": fifo_rules.disordered,
     "a group in flight waits": fifo_rules.overtaken,
     "deduplication": fifo_rules.repeated,
+    "limits in flight": limit_rules.exceeded,
+    "rates": limit_rules.hurried,
+    "priorities": limit_rules.overlooked,
+    "published to all or none": limit_rules.divided,
 }
 
 

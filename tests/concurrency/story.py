@@ -21,6 +21,10 @@ from concurrency.rules import RULES, broken
     DISORDERED,
     OVERTAKEN,
     REPEATED,
+    EXCEEDED,
+    HURRIED,
+    OVERLOOKED,
+    DIVIDED,
 ) = RULES
 DEAD = "dead"
 

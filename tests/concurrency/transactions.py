@@ -1,5 +1,6 @@
 """One who sends, receives and deletes by SQL, in transactions that stay open for a while."""
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +11,8 @@ from uuid import uuid4
 import psycopg
 
 from cluster.history import Op, Type
-from concurrency.clients import SHOWN, Queue, User, World
+from concurrency.clients import SHOWN, User, World
+from concurrency.queues import Queue, Topic, attributes_of, priority_of
 from support.postgres import as_node
 
 _LIMIT = 2
@@ -34,12 +36,15 @@ class SqlUser(User):
     def _run_one(self, connection: psycopg.Connection[Any]) -> None:
         """Send and receive; commit, or roll back."""
         queue = self.a_queue()
+        topics = self.world.topics
         ops: list[Op] = []
         outcome: Type = "fail"
         error, begun = "rolled back", time.monotonic()
         try:
             if self.chance.random() < 0.7:
                 ops += [self._sent(connection, queue) for _ in range(self.chance.randint(1, 2))]
+            if topics and self.chance.random() < 0.5:
+                ops.append(self._published(connection, self.chance.choice(topics)))
             if self.chance.random() < 0.7:
                 ops += self._received(connection, queue)
             self.nap(0.8)
@@ -59,7 +64,7 @@ class SqlUser(User):
     ) -> None:
         """Write down what came of a transaction: a send is there from its commit on."""
         for op in ops:
-            if op.op == "send":
+            if op.op in ("send", "publish"):
                 made = replace(op, type=outcome, t_invoke=committing, t_ok=ended, error=error)
             elif op.op == "delete":
                 made = replace(op, type=outcome, t_ok=ended, error=error)
@@ -67,17 +72,32 @@ class SqlUser(User):
                 # Nobody else could have it from the statement on.
                 made = replace(op, type="ok")
             else:
-                made = replace(op, type=outcome, message_id="", error=error)
+                made = replace(op, type=outcome, t_ok=ended, message_id="", error=error)
             self.world.history.add(made)
 
     def _sent(self, connection: psycopg.Connection[Any], queue: Queue) -> Op:
         value, group = self.a_message(queue)
-        call = "select skipmq.send_message(%s, %s)::text"
+        call = (
+            "select skipmq.send_message(%s, %s, p_group_id => %s, p_deduplication_id => %s,"
+            " p_priority => %s)::text"
+        )
+        known = value if queue.deduplicates else None
+        parameters = [queue.name, value, group or None, known, priority_of(value)]
         if queue.fifo:
             call = "select skipmq.send_fifo_message(%s, %s, %s, %s)::text"
-        parameters = (queue.name, value, *([group, value] if queue.fifo else []))
+            parameters = parameters[:-1]
         ((message_id,),) = connection.execute(call, parameters).fetchall()
         return self._op("send", queue, value=value, group=group, message_id=message_id)
+
+    def _published(self, connection: psycopg.Connection[Any], topic: Topic) -> Op:
+        value, group = self.a_message(topic)
+        attributes = json.dumps(attributes_of(value))
+        known = value if topic.deduplicates else None
+        connection.execute(
+            "select skipmq.publish(%s, %s, %s, null, %s, %s)",
+            (topic.name, value, attributes, group or None, known),
+        )
+        return self._op("publish", topic, value=value, group=group)
 
     def _received(self, connection: psycopg.Connection[Any], queue: Queue) -> Iterator[Op]:
         fifo = "_fifo" if queue.fifo else ""
@@ -92,19 +112,7 @@ class SqlUser(User):
         ).fetchall()
         rows = [row for row in rows if row["id"] is not None]
         received = [
-            self._op(
-                "receive",
-                queue,
-                t_invoke=begun,
-                value=row["body"],
-                message_id=str(row["message_id"]),
-                group=(row["group_id"] or "") if queue.fifo else "",
-                sequence_number=SHOWN + row["sequence_number"] if queue.fifo else 0,
-                receive_count=row["approximate_receive_count"],
-                receipt=str(uuid4()),
-                visibility=timeout,
-                place=place,
-            )
+            shown_row(self._op("receive", queue, begun, visibility=timeout), place, row)
             for place, row in enumerate(rows)
         ]
         yield from received
@@ -116,6 +124,21 @@ class SqlUser(User):
             )
             yield from (replace(op, op="delete", t_invoke=begun) for op in received)
 
-    def _op(self, kind: str, queue: Queue, t_invoke: float = 0, **more: Any) -> Op:
+    def _op(self, kind: str, queue: Queue | Topic, t_invoke: float = 0, **more: Any) -> Op:
         ended = time.monotonic()
         return Op(kind, "info", self.name, t_invoke or ended, ended, queue.name, **more)
+
+
+def shown_row(receive: Op, place: int, row: dict[str, Any]) -> Op:
+    """Return the delivery of a message that a function returned."""
+    number = row.get("sequence_number")
+    return replace(
+        receive,
+        place=place,
+        value=row["body"],
+        message_id=str(row["message_id"]),
+        group=row["group_id"] or "",
+        sequence_number=0 if number is None else SHOWN + number,
+        receive_count=row["approximate_receive_count"],
+        receipt=str(uuid4()),
+    )

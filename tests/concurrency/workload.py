@@ -13,8 +13,13 @@ from typing import Any
 import psycopg
 
 from cluster.history import History, Op
-from concurrency.clients import Consumer, Mover, Producer, Purger, Queue, World, arn
+from concurrency.clients import Consumer, Mover, Producer, Purger, World
+from concurrency.clocks import ClockMover
+from concurrency.flights import flights
 from concurrency.hang_ups import Leaver, SureLeaver
+from concurrency.killed import KilledConsumer
+from concurrency.publishers import Publisher
+from concurrency.queues import create, queues_of, topics_of
 from concurrency.transactions import SqlUser
 from support.http import NodeProcess, client
 from support.nodes import Nodes
@@ -26,26 +31,6 @@ _LEFT = (
     "select q.name, count(m.id) from skipmq.queue q left join skipmq.message m using (queue_id)"
     " where q.name = any (%s) group by q.name"
 )
-
-
-def queues_of(seed: int) -> list[Queue]:
-    """Return the queues of a seed: of each kind one with a dead-letter queue and one without."""
-    return [
-        Queue(f"plain-{seed}"),
-        Queue(f"orders-{seed}", f"dead-{seed}", 2),
-        Queue(f"plain-{seed}.fifo"),
-        Queue(f"orders-{seed}.fifo", f"dead-{seed}.fifo", 2),
-    ]
-
-
-def create(sqs: Any, queues: Sequence[Queue]) -> None:
-    for queue in queues:
-        attributes = {"FifoQueue": "true"} if queue.fifo else {}
-        if queue.dead:
-            sqs.create_queue(QueueName=queue.dead, Attributes=attributes)
-            policy = {"deadLetterTargetArn": arn(queue.dead), "maxReceiveCount": queue.most}
-            attributes["RedrivePolicy"] = json.dumps(policy)
-        sqs.create_queue(QueueName=queue.name, Attributes=attributes)
 
 
 class Killer:
@@ -93,19 +78,29 @@ def recorded(
     *,
     seconds: float = 4,
     kills: bool = False,
+    drawn: bool = False,
+    moves: bool = False,
     patience: float = _PATIENCE,
 ) -> list[Op]:
     """Run the clients of a seed, receive what is left, and return the history."""
     with History(path) as history:
-        queues = queues_of(seed)
-        create(client(nodes[0].url), queues)
+        queues, topics = queues_of(seed, drawn=drawn), topics_of(seed) if drawn else []
+        create(client(nodes[0].url), client(nodes[0].url, "query", service="sns"), queues, topics)
         now = time.monotonic()
         for queue in queues:
             policy = {"value": queue.dead, "receive_count": queue.most}
             history.add(Op("queue", "ok", "", now, now, queue.name, **policy))
-        world = World(seed, database, nodes, history, queues, now + seconds)
-        _run(users(world, kills=kills))
+            if queue.attributes:
+                known = json.dumps({**queue.attributes})
+                history.add(Op("set", "ok", "", now, now, queue.name, value=known))
+        for topic in topics:
+            known = json.dumps({**topic.queues})
+            history.add(Op("topic", "ok", "", now, now, topic.name, value=known))
+        world = World(seed, database, nodes, history, queues, topics, now + seconds)
+        _run([*users(world, kills=kills), *([ClockMover(world, "clock")] if moves else [])])
         drain(world, patience)
+        if drawn:
+            history.add(*flights(database, [queue.name for queue in queues]))
         return history.ops
 
 
@@ -118,6 +113,8 @@ def users(world: World, *, kills: bool) -> list[Any]:
         SqlUser(world, "sql", one_at_a_time),
         SureLeaver(world, "sure-leaver", one_at_a_time),
     ]
+    if world.topics:
+        found += [Publisher(world, "publisher"), KilledConsumer(world, "killed")]
     if world.seed % 2:
         found.append(Purger(world, "purger"))
     if world.seed % 3 == 0:

@@ -5,6 +5,8 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from skipmq.database import embedded
 from support.processes import (
     add_row,
@@ -91,6 +93,7 @@ def test_kill_of_the_keeper_does_not_outlast_the_last_release(data: Path) -> Non
     until_gone(orphan)
 
 
+@pytest.mark.slow
 def test_kill_of_all_recovers(data: Path) -> None:
     with holding(data) as holder:
         url, _ = holder.read()
@@ -124,6 +127,7 @@ def test_start_is_not_misled_by_a_process_number_that_another_program_has_now(da
             assert rows(server.url) == [1]
 
 
+@pytest.mark.slow
 def test_sigterm_to_the_keeper_stops_the_server_and_the_next_start_revives_it(data: Path) -> None:
     with start(data):
         postmaster, told = postmaster_of(data), keeper_of(data)

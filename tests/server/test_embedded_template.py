@@ -164,7 +164,8 @@ def test_installation_that_fails_is_reported_and_leaves_no_template(cache: Path)
 
 
 @pytest.mark.parametrize(
-    "home", ["own", "absent", pytest.param("read-only", marks=pytest.mark.slow)]
+    "home",
+    ["own", *(pytest.param(each, marks=pytest.mark.slow) for each in ("absent", "read-only"))],
 )
 def test_account_without_a_home_to_write_to_is_served(place: Path, home: str) -> None:
     program, variables = python_of_others()

@@ -37,3 +37,19 @@ def test_batch_that_was_interrupted_is_counted_and_kept_for_fourteen_days(
     advance(owner, "15 days")
     assert number(owner, EXPIRE, 10) == 3
     assert (number(owner, counted), send(owner, 0, 3)) == (0, 0)
+
+
+@pytest.mark.usefixtures("orders")
+def test_batch_is_known_until_its_stream_was_not_used_for_ninety_days(owner: Connection) -> None:
+    stage(owner, "a")
+    sent = [send(owner, 0, 1) for _ in range(2)]
+    advance(owner, "89 days")
+    stage(owner, "a")
+    sent.append(send(owner, 0, 1))
+    advance(owner, "178 days")
+    assert number(owner, EXPIRE, 10) == 0
+    advance(owner, "180 days")
+    stage(owner, "a")
+
+    assert number(owner, EXPIRE, 10) == 1
+    assert [*sent, *(send(owner, 0, 1) for _ in range(2))] == [1, 0, 0, 1, 0]

@@ -9,10 +9,7 @@ from pyarrow import parquet
 
 from skipmq.analytics import delta, queue_settings
 from skipmq.analytics.delta import Table
-from skipmq.analytics.lake.table_files import Written
-from support.settled import NOON, at_noon
-
-_WITHIN = (int(NOON.timestamp()) * 1_000_000, int(at_noon(90_000).timestamp()) * 1_000_000)
+from skipmq.analytics.lake import stored_rows
 
 
 def write(
@@ -23,23 +20,14 @@ def write(
 ) -> str:
     """Write a lake with settled rows, and the visibility timeouts of queues; return its path."""
     table = Table.create(delta.url_of(f"{place}/{delta.NAME}"), {0: "a database"})
-    folder = place / delta.NAME
-    written: list[Written] = []
-
-    def note(file: Any) -> None:
-        count, path = parquet.read_metadata(file.path).num_rows, Path(file.path)
-        size, name = path.stat().st_size, str(path.relative_to(folder))
-        written.append(Written(name, size, 0, count, 0, (1, 1), (1, 9), _WITHIN))
-
     parquet.write_to_dataset(
         pa.Table.from_pylist(
             [{"day": row["settled_at"].date(), **row} for row in rows], schema=delta.SCHEMA
         ),
-        folder / "export-1",
+        place / delta.NAME / "export-1",
         partition_cols=delta.PARTITIONS,
-        file_visitor=note,
     )
-    table.commit("export", written)
+    table.commit("export", stored_rows.written(table, "export-1"))
     queues = [
         {"account": account, "region": "us-east-1", "queue": n, "visibility_timeout": t}
         for n, t in timeouts.items()

@@ -229,6 +229,14 @@ def test_cases_of_unittest_have_an_account_each(tests: Path, variables: dict[str
 
     assert "Ran 7 tests" in done.stderr
     assert done.stderr.rstrip().endswith("OK")
+
+
+@pytest.mark.slow
+def test_cases_of_unittest_have_an_account_each_under_pytest(
+    tests: Path, variables: dict[str, str]
+) -> None:
+    (tests / "test_cases.py").write_text(CASES)
+
     assert "7 passed" in run(tests, variables)
 
 

@@ -27,7 +27,7 @@ from skipmq.analytics.errors import ConflictError, LakeError, first_line
 from skipmq.analytics.lake import table_keys, table_log
 from skipmq.analytics.lake.digest import MODULUS
 from skipmq.analytics.lake.table_files import File, QueueDay, Written, digests_of, remove_action
-from skipmq.analytics.lake.windows import Window
+from skipmq.analytics.lake.windows import MAXIMUM_XID, Window
 from skipmq.database.partitions import QUEUE_BITS
 
 # The table of a lake.
@@ -120,23 +120,27 @@ class Table:
     @cached_property
     def files(self) -> Sequence[File]:
         """The files in the order of days and queues."""
+        actions = pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
+        table_log.complete(self.url, actions)
         has_partitions = self.has_partitions
         files = [
             File(
-                *(row["path"], row["partition.day"], row["partition.queue"], row["size_bytes"]),
-                *(row["num_records"], row["min.xid"], row["max.xid"]),
+                *(each["path"], each["partition.day"], each["partition.queue"], each["size_bytes"]),
+                each["num_records"] or 0,
+                # Without statistics, it may have any transaction.
+                *(each.get("min.xid") or 0, each.get("max.xid") or MAXIMUM_XID),
                 # Files without the number are older than partitions.
-                (row.get("min.queue_id") or 0) >> QUEUE_BITS if has_partitions else 0,
+                (each.get("min.queue_id") or 0) >> QUEUE_BITS if has_partitions else 0,
+                *(each.get("min.sent_at"), each.get("min.settled_at")),
             )
-            for row in pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
+            for each in actions
         ]
         return sorted(files, key=lambda file: (file.day, file.queue, file.path))
 
     @property
     def first_settled(self) -> datetime | None:
         """When the first message in the table was settled, None without statistics of it."""
-        rows = pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
-        return min((at for row in rows if (at := row.get("min.settled_at"))), default=None)
+        return min((file.settled for file in self.files if file.settled), default=None)
 
     @property
     def lake(self) -> str:
@@ -144,16 +148,23 @@ class Table:
         return self.url.removesuffix(f"/{NAME}")
 
     def within(
-        self, since: datetime | None, queues: Sequence[str], until: datetime | None = None
+        self,
+        since: datetime | None,
+        queues: Sequence[str],
+        until: datetime | None = None,
+        as_of: datetime | None = None,
     ) -> Sequence[File]:
-        """Return the files of the days of a period and of these queues (none: all queues)."""
-        first = since and since.astimezone(UTC).date()
-        last = until and until.astimezone(UTC).date()
+        """Return the files of the days of a period and of these queues (none: all queues).
+
+        With `as_of`, those are left out all whose rows were sent and settled after it.
+        """
+        first, last = (at and at.astimezone(UTC).date() for at in (since, until))
         return [
             file
             for file in self.files
             if (first is None or file.day >= first)
             and (last is None or file.day <= last)
+            and (as_of is None or (file.begin or as_of) <= as_of)
             and (not queues or file.queue in queues)
         ]
 

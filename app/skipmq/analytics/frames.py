@@ -104,7 +104,7 @@ def lake(  # noqa: PLR0913 - optional filters.
     """
     until = settled_before(until, as_of)
     opened = Lake.open(spark, path)
-    files = set(opened.table.within(since, queues, until))
+    files = set(opened.table.within(since, queues, until, as_of))
     frame = opened.frame(files.__contains__)
     if since is not None:
         frame = frame.where(f.col("settled_at") >= f.lit(since))

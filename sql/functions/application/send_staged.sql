@@ -1,6 +1,7 @@
 -- Does: sends the next p_limit messages of a batch that stage_messages stored, in the order of their places; returns their
 --   number, 0 when all are sent, and null, without sending, while the queue has p_depth messages or more. A batch that the
---   stream has sent is not sent again: its number is at most that of the last one. An interrupted batch continues with the
+--   stream has sent is not sent again, unless the stream was not used for 90 days: its number is at most that of the last
+--   one. An interrupted batch continues with the
 --   parts that it began with. The messages of its parts are deleted at its end. A null batch is the only one of a stream
 --   that is never repeated, and leaves no row.
 -- Called by: the driver of Spark's sink `skipmq`, `skipmq analytics replay`; SQL users.
@@ -44,10 +45,10 @@ declare
   v_deduplication_ids text[];
   v_traces text[];
 begin
-  insert into skipmq.staged_batch (target, stream, batch, parts, sent_to)
-  values (v_target, p_stream, -1, '{}', -1)
-  on conflict do nothing;
-  select b.* into v_last from skipmq.staged_batch b where b.target = v_target and b.stream = p_stream for update;
+  insert into skipmq.staged_batch as b (target, stream, batch, parts, sent_to, used_at)
+  values (v_target, p_stream, -1, '{}', -1, skipmq.clock())
+  on conflict (target, stream) do update set used_at = excluded.used_at
+  returning b.* into v_last;
   if v_last.batch < coalesce(p_batch, 0) then
     if exists (
       select from skipmq.staged_message m where m.target = v_target and m.stream = p_stream and m.part = any (v_last.parts))

@@ -31,14 +31,14 @@ _FIREHOSE = re.compile(r"arn:[a-z-]+:firehose:\S+")
 _HTTP = ("http", "https")
 # The endpoints of protocols but sqs, and the errors. Nothing is delivered to those after https.
 _ENDPOINTS = {
-    "http": (_HTTP_URL, "Endpoint must match the specified protocol"),
-    "https": (_HTTPS_URL, "Endpoint must match the specified protocol"),
-    "email": (_EMAIL, "Email address"),
-    "email-json": (_EMAIL, "Email address"),
-    "sms": (_PHONE, "Invalid SMS endpoint: {}"),
-    "application": (_PUSH, "Application endpoint arn invalid:{}"),
-    "lambda": (_LAMBDA, "Lambda endpoint ARN"),
-    "firehose": (_FIREHOSE, "Firehose endpoint ARN"),
+    "http": (_HTTP_URL.fullmatch, "Endpoint must match the specified protocol"),
+    "https": (_HTTPS_URL.fullmatch, "Endpoint must match the specified protocol"),
+    "email": (_EMAIL.fullmatch, "Email address"),
+    "email-json": (_EMAIL.fullmatch, "Email address"),
+    "sms": (_PHONE.fullmatch, "Invalid SMS endpoint: {}"),
+    "application": (_PUSH.fullmatch, "Application endpoint arn invalid:{}"),
+    "lambda": (_LAMBDA.fullmatch, "Lambda endpoint ARN"),
+    "firehose": (_FIREHOSE.fullmatch, "Firehose endpoint ARN"),
 }
 _TO_CONFIRM = (*_HTTP, "email", "email-json")
 _TOKEN = re.compile("[0-9a-f]{64,512}")
@@ -65,7 +65,7 @@ async def subscribe(node: Node, call: Call[shapes.Subscribe]) -> shapes.Subscrip
     queue = _queue(endpoint, name) if protocol == "sqs" else None
     if queue is not None:
         await _check_place(node, call, topic.id, queue)
-    elif not _ENDPOINTS[protocol][0].fullmatch(endpoint):
+    elif not _ENDPOINTS[protocol][0](endpoint):
         raise invalid(_ENDPOINTS[protocol][1].format(errors.shown(endpoint)))
     elif name.name.endswith(FIFO):
         raise invalid("Endpoint", "A FIFO topic delivers to queues only")

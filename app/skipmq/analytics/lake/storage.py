@@ -5,11 +5,14 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from skipmq.analytics.errors import LakeError
 
 _RECURSIVE = True
+# Listings of a folder in which other writers are at work.
+_LISTINGS = 10
 
 
 def qualified(spark: SparkSession, path: str) -> str:
@@ -60,9 +63,7 @@ def remove_unfinished(spark: SparkSession, url: str, prefix: str, hours: int) ->
     for folder in files.globStatus(_path(spark, f"{url}/{prefix}*")):
         if not files.exists(_path(spark, f"{folder.getPath()}/_temporary")):
             continue
-        times, each = [], files.listFiles(folder.getPath(), _RECURSIVE)
-        while each.hasNext():
-            times.append(each.next().getModificationTime())
+        times = [each.getModificationTime() for each in _listed(files, folder.getPath())]
         # Folders in an object store have no modification time.
         if not hours or max(times, default=folder.getModificationTime()) < oldest:
             files.delete(folder.getPath(), _RECURSIVE)
@@ -79,13 +80,30 @@ def remove_uncommitted(
     log = _path(spark, f"{url}/_delta_log").toString()
     commit = files.getFileStatus(_path(spark, f"{log}/{version:020d}.json"))
     kept = {_path(spark, f"{url}/{path}").toString() for path in committed}
-    each = files.listFiles(_path(spark, url), _RECURSIVE)
-    while each.hasNext():
-        status = each.next()
+    for status in _listed(files, _path(spark, url)):
         path = status.getPath().toString()
         is_old = status.getModificationTime() < commit.getModificationTime()
         if is_old and path not in kept and not path.startswith(f"{log}/"):
             files.delete(status.getPath(), _RECURSIVE)
+
+
+def _listed(files: Any, path: Any) -> list[Any]:
+    """Return the files below a folder; none if it is gone, as another writer may remove it."""
+    for remaining in reversed(range(_LISTINGS)):
+        found = []
+        try:
+            each = files.listFiles(path, _RECURSIVE)
+            while each.hasNext():
+                found.append(each.next())
+        except Py4JJavaError:
+            # Hadoop fails at a file that is removed or renamed meanwhile.
+            if not files.exists(path):
+                return []
+            if not remaining:
+                raise
+        else:
+            return found
+    return []
 
 
 def make(spark: SparkSession, url: str) -> None:

@@ -31,6 +31,7 @@ DAMAGED = (pa.ArrowException, duckdb.Error, OSError, ValueError)
 # Columns that a file lacks, because it is older than they are, are null.
 _TOTAL = (
     f"select count(*), {digest.DUCKDB}, [min(xid), max(xid)], [min(queue_id), max(queue_id)],"
+    " [min(epoch_us(sent_at)), max(epoch_us(sent_at))],"
     " [min(epoch_us(settled_at)), max(epoch_us(settled_at))] from"
     " (from nothing union all by name select *, $queue as queue from stored)"
 )
@@ -83,10 +84,11 @@ def written(table: Table, folder: str) -> list[Written]:
 
     def read(file: fs.FileInfo) -> Written:
         queue = file.path.split("/")[-2].removeprefix("queue=")
-        rows, total, xids, ids, times = _read(file.path, queue, file_system, connection)
+        rows, total, xids, ids, sent, settled = _read(file.path, queue, file_system, connection)
         partition = max(ids) >> QUEUE_BITS if has_partitions else 0
         return Written(
-            file.path, file.size, file.mtime_ns // 1000, rows, total, xids, ids, times, partition
+            *(file.path, file.size, file.mtime_ns // 1000, rows, total),
+            *(xids, ids, sent, settled, partition),
         )
 
     has_partitions = table.has_partitions
@@ -143,7 +145,7 @@ def _duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
 def _read(
     path: str, queue: str, file_system: fs.FileSystem, connection: duckdb.DuckDBPyConnection
 ) -> tuple[Any, ...]:
-    """Return a file's rows and their digest, and its lowest and highest xid, queue and time."""
+    """Return a file's rows and their digest, and its lowest and highest xid, queue and times."""
     with (
         parquet.ParquetFile(
             path, filesystem=file_system, page_checksum_verification=True

@@ -11,7 +11,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from skipmq.analytics.lake.digest import MODULUS
 
 # The columns of which files have statistics.
-STATISTICS = ("xid", "queue_id", "settled_at")
+STATISTICS = ("xid", "queue_id", "sent_at", "settled_at")
 
 
 class QueueDay(NamedTuple):
@@ -26,7 +26,8 @@ class QueueDay(NamedTuple):
 class File:
     """A file of the table: its path in the table, bytes, rows, and lowest and highest xid.
 
-    All its rows are of one partition.
+    `sent` and `settled` are its earliest times, None if they are not known. All its rows are of one
+    partition.
     """
 
     path: str
@@ -37,6 +38,13 @@ class File:
     first: int
     last: int
     partition: int = 0
+    sent: datetime | None = None
+    settled: datetime | None = None
+
+    @property
+    def begin(self) -> datetime | None:
+        """The earliest time of its rows, None if it is not known."""
+        return min(self.sent, self.settled) if self.sent and self.settled else None
 
     @property
     def queue_day(self) -> QueueDay:
@@ -55,6 +63,7 @@ class Written:
     digest: int
     xids: tuple[int, int]
     queue_ids: tuple[int, int]
+    sent_at: tuple[int, int]
     settled_at: tuple[int, int]
     partition: int = 0
 
@@ -71,13 +80,19 @@ class Written:
         """
         day, queue, _ = self.queue_day
         values: dict[str, str | None] = {"day": str(day), "queue": queue}
+        bounds = {"xid": self.xids, "queue_id": self.queue_ids}
         # Times in statistics are in milliseconds: round the maximum up.
-        first, last = self.settled_at[0] // 1000, -(-self.settled_at[1] // 1000)
+        times = {
+            name: (_time(first // 1000), _time(-(-last // 1000)))
+            for name, (first, last) in (("sent_at", self.sent_at), ("settled_at", self.settled_at))
+        }
+        known = {**bounds, **times}
+        assert tuple(known) == STATISTICS
         statistics = {
             "numRecords": self.rows,
-            "minValues": _statistics(self.xids[0], self.queue_ids[0], _time(first)),
-            "maxValues": _statistics(self.xids[1], self.queue_ids[1], _time(last)),
-            "nullCount": _statistics(0, 0, 0),
+            "minValues": {name: first for name, (first, _) in known.items()},
+            "maxValues": {name: last for name, (_, last) in known.items()},
+            "nullCount": dict.fromkeys(known, 0),
         }
         return AddAction(
             self.path, self.size, values, self.written_at // 1000, is_new, json.dumps(statistics)
@@ -97,10 +112,6 @@ def digests_of(files: Iterable[Written]) -> dict[QueueDay, int]:
     for file in files:
         digests[file.queue_day] = (digests.get(file.queue_day, 0) + file.digest) % MODULUS
     return digests
-
-
-def _statistics(*values: object) -> dict[str, object]:
-    return dict(zip(STATISTICS, values, strict=True))
 
 
 def _time(milliseconds: int) -> str:

@@ -2,18 +2,22 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from typing import Any
 
+import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs, parquet
 
 # An entry of the log, or a checkpoint of it, in one file or several.
 _ENTRY = re.compile(r"/(\d{20})\.(checkpoint\..*)?(json|parquet)$")
-# Entries of the log read in parallel.
+# Entries of the log, and footers of files, read in parallel.
 _READERS = 16
+# The columns whose least and greatest values are read from the footers of files.
+_BOUNDED = ("xid", "queue_id", "sent_at", "settled_at")
 
 
 def files(url: str) -> fs.FileSystem:
@@ -46,6 +50,35 @@ def transactions(url: str, version: int) -> Iterator[tuple[str, int]]:
     with ThreadPoolExecutor(_READERS) as threads:
         for each in chain.from_iterable(threads.map(recorded, read)):
             yield each["appId"], each["version"]
+
+
+def complete(url: str, actions: Sequence[dict[str, Any]]) -> None:
+    """Add the statistics that actions lack, as delta-rs names them, from the files' footers.
+
+    Other writers may leave them out; `delta.dataSkippingNumIndexedCols` hides those of all files.
+    A file that cannot be read gets none.
+    """
+    lacking = [each for each in actions if None in (each.get("num_records"), each.get("min.xid"))]
+    with ThreadPoolExecutor(_READERS) as threads:
+        read = threads.map(partial(_statistics, files(url)), [each["path"] for each in lacking])
+        for action, found in zip(lacking, read, strict=True):
+            action.update({n: value for n, value in found.items() if action.get(n) is None})
+
+
+def _statistics(file_system: fs.FileSystem, path: str) -> dict[str, Any]:
+    """Return the statistics in the footer of a file."""
+    try:
+        footer = parquet.read_metadata(path, filesystem=file_system)
+    except (pa.ArrowException, OSError, ValueError):
+        return {}
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    found: dict[str, Any] = {"num_records": footer.num_rows}
+    for place, name in enumerate(footer.schema.names):
+        values = [group.column(place).statistics for group in groups]
+        if name in _BOUNDED and values and all(each and each.has_min_max for each in values):
+            found[f"min.{name}"] = min(each.min for each in values)
+            found[f"max.{name}"] = max(each.max for each in values)
+    return found
 
 
 def damaged(url: str) -> Iterator[str]:

@@ -35,7 +35,7 @@ FETCH_BYTES, FETCH_ROWS = 32 << 20, 10_000
 # The initial width of a window in transactions, and the number of parts in which it is counted.
 _WIDTH, _PARTS = 1 << 16, 64
 # Above all transaction IDs.
-_MAXIMUM_XID = (1 << 63) - 1
+MAXIMUM_XID = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def plan_within(session: Session, predicates: Sequence[str]) -> QueryPlan:
     conditions: list[str] = []
     fetch, tasks = FETCH_ROWS, 0
     for predicate in predicates:
-        queries = plan(0, _MAXIMUM_XID, _parts_within(session, predicate))
+        queries = plan(0, MAXIMUM_XID, _parts_within(session, predicate))
         conditions += [f"({predicate}) and {condition}" for condition in queries.conditions]
         fetch, tasks = min(fetch, queries.fetch), tasks + queries.tasks
     return QueryPlan(tuple(conditions), fetch, tasks)

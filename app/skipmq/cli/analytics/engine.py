@@ -70,7 +70,8 @@ def computing(
         period = report_period(None, table, selection.since, selection.until)
         for begin in (period.before.since, period.since):
             end = settled_before(None, period.until)
-            rows = sum(file.rows for file in table.within(begin, selection.queues, end))
+            files = table.within(begin, selection.queues, end, period.until)
+            rows = sum(file.rows for file in files)
             if engine == "duckdb" or rows <= MAXIMUM_ROWS:
                 return _with_duckdb(table, period, selection.queues, begin, rows)
     return _with_spark(settings, selection)

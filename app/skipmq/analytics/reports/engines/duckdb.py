@@ -70,7 +70,7 @@ class DuckEngine:
         """
         until = settled_before(None, as_of)
         folder = table.url.removeprefix("file://")
-        found = table.within(since, queues, until)
+        found = table.within(since, queues, until, as_of)
         self._read.append((table, found))
         paths = [f"{folder}/{file.path}" for file in found]
         self._connection.register("nothing", SCHEMA.empty_table())

@@ -315,11 +315,8 @@ def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], pla
     until(lambda: not list(place.glob("skipmq-*")), "the folder is gone")
 
 
-@pytest.mark.parametrize(
-    "victims",
-    ["controller", "all", "workers"],
-)
 @pytest.mark.slow
+@pytest.mark.parametrize("victims", ["controller", "all", "workers"])
 def test_killed_run_of_several_workers_leaves_no_server(
     tests: Path, variables: dict[str, str], place: Path, victims: str
 ) -> None:

@@ -53,10 +53,7 @@ class Table:
             SCHEMA,
             mode="ignore",
             partition_by=PARTITIONS,
-            configuration={
-                **table_keys.properties(databases),
-                "delta.deletedFileRetentionDuration": "interval 1 days",
-            },
+            configuration=table_keys.properties(databases),
             raise_if_key_not_exists=False,
         )
         return cls(url)
@@ -292,8 +289,7 @@ class Table:
         self._set_properties(table_keys.properties(databases))
 
     def _set_properties(self, wanted: Mapping[str, str]) -> None:
-        present = self._opened.metadata().configuration
-        if added := {name: each for name, each in wanted.items() if name not in present}:
+        if added := dict(wanted.items() - self._opened.metadata().configuration.items()):
             with _conflicts():
                 self._opened.alter.set_table_properties(
                     added,

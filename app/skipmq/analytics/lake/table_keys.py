@@ -14,6 +14,7 @@ _DATABASE = "skipmq.database"
 # Without it delta-rs takes all columns to have statistics, and a filter on one that has none, as by
 # DuckDB over `to_pyarrow_dataset`, finds no row.
 _STATISTICS = "delta.dataSkippingStatsColumns"
+_RETENTION = "delta.deletedFileRetentionDuration"
 # The application ID of the transaction whose version is the number of the first day that is kept.
 EXPIRED = "skipmq.expired"
 
@@ -37,7 +38,7 @@ def digest(queue_day: QueueDay) -> str:
 def properties(databases: Mapping[int, str]) -> dict[str, str]:
     """Return the table's properties: the identifiers of its databases, by partition, and others."""
     identifiers = {f"{_DATABASE}.{n}" if n else _DATABASE: each for n, each in databases.items()}
-    return identifiers | {_STATISTICS: ",".join(STATISTICS)}
+    return identifiers | {_STATISTICS: ",".join(STATISTICS), _RETENTION: "interval 1 days"}
 
 
 def databases(properties: Mapping[str, str]) -> dict[int, str]:

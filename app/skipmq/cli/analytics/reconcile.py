@@ -31,7 +31,7 @@ _FAILED = 1
     show_default=True,
     help="Seconds after which a first receive is late.",
 )
-@limit_option(20, 10_000, "List at most so many messages by their IDs.")
+@limit_option(20, 10_000, "Number of messages to list by ID.")
 @json_option
 @one_line_errors
 def reconcile_command(*, sent: str | None, late: float, limit: int, as_json: bool) -> None:

@@ -267,6 +267,7 @@ def test_broker_as_endpoint_publishes_nothing(
         ("::ffff:169.254.169.254", False),
         ("64:ff9b::a9fe:a9fe", False),
         ("2002:a9fe:a9fe::1", False),
+        ("fec0::1", False),
     ],
 )
 def test_address_that_is_not_public_is_refused(host: str, is_public: bool) -> None:
@@ -300,10 +301,16 @@ def test_delays_follow_the_delivery_policy(
     assert found == pytest.approx(delays)
 
 
-def test_log_has_no_password_of_an_endpoint_nor_a_token(
+def test_lists_and_log_have_no_password_of_an_endpoint_nor_a_token(
     sns: Any, topic: str, broker: NodeProcess
 ) -> None:
-    sns.subscribe(TopicArn=topic, Protocol="http", Endpoint="http://ann:pl4nted@127.0.0.1:1/a")
+    endpoint = "http://ann:pl4nted@127.0.0.1:1/a"
+    arn = sns.subscribe(
+        TopicArn=topic, Protocol="http", Endpoint=endpoint, ReturnSubscriptionArn=True
+    )["SubscriptionArn"]
+    (listed,) = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    shown = sns.get_subscription_attributes(SubscriptionArn=arn)["Attributes"]
+    assert {listed["Endpoint"], shown["Endpoint"]} == {"http://ann:****@127.0.0.1:1/a"}
     with pytest.raises(sns.exceptions.InvalidParameterException):
         sns.confirm_subscription(TopicArn=topic, Token="pl4nted" * 41)
 

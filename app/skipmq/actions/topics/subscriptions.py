@@ -40,6 +40,7 @@ _ENDPOINTS = {
     "lambda": (_LAMBDA.fullmatch, "Lambda endpoint ARN"),
     "firehose": (_FIREHOSE.fullmatch, "Firehose endpoint ARN"),
 }
+_PASSWORD = re.compile(r"//([^/?#:@\s]*):[^/?#@\s]*@")
 _TO_CONFIRM = (*_HTTP, "email", "email-json")
 _TOKEN = re.compile("[0-9a-f]{64,512}")
 _TOKEN_BYTES = 144
@@ -302,7 +303,7 @@ async def get_subscription_attributes(
     found = await names.found(node, call)
     shown = {
         "ConfirmationWasAuthenticated": str(found.authenticated).lower(),
-        "Endpoint": found.endpoint,
+        "Endpoint": _shown(found.endpoint),
         "Owner": found.owner,
         "PendingConfirmation": str(not found.confirmed).lower(),
         "Protocol": found.protocol,
@@ -371,6 +372,11 @@ async def list_subscriptions_by_topic(
     return _page(found)
 
 
+def _shown(endpoint: str) -> str:
+    """Return an address without its password."""
+    return _PASSWORD.sub(r"//\1:****@", endpoint)
+
+
 def _page(found: list[Subscription]) -> shapes.SubscriptionsResult:
     page = found[: topics.LISTED]
     return shapes.SubscriptionsResult(
@@ -379,7 +385,7 @@ def _page(found: list[Subscription]) -> shapes.SubscriptionsResult:
                 SubscriptionArn=each.arn if each.confirmed else "PendingConfirmation",
                 Owner=each.owner,
                 Protocol=each.protocol,
-                Endpoint=each.endpoint,
+                Endpoint=_shown(each.endpoint),
                 TopicArn=each.topic_arn,
             )
             for each in page

@@ -130,12 +130,14 @@ RECEIVE_READABLE = Statement(
     " from skipmq.receive_readable_messages($1, $2, $3, $4, $5, $6)",
     BIGINT, INTEGER, INTEGER, TEXT, TIME, TIME, since_2000=True,
 )  # fmt: skip
+# Not again where it may have run: each uncounts a receive.
 RETURN = Statement(
-    "select skipmq.return_messages($1, $2, $3, $4, $5)", BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT
-)
+    "select skipmq.return_messages($1, $2, $3, $4, $5)",
+    BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT, repeatable=False,
+)  # fmt: skip
 RETURN_FIFO = Statement(
     "select skipmq.return_fifo_messages($1, $2, $3, $4, $5)",
-    BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT,
+    BIGINT, BIGINTS, INTEGERS, UUIDS, TEXT, repeatable=False,
 )  # fmt: skip
 PROBE = Statement(
     "select read_at, running, xid, first_visible_at, first_received_at"

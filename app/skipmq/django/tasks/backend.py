@@ -69,13 +69,14 @@ class SkipMQBackend(BaseTaskBackend):
             for name, value in self.options.items()
             if type(OPTIONS.get(name)) is int and (type(value) is not int or value < 1)
         ]
+        known = self.schedules if isinstance(self.schedules, dict) else {"": self.schedules}
         found += [
             (
                 f"{place} has the schedule {name!r}: {given!r}.",
                 'It is {"task": "shop.tasks.report", "expression": "30 2 * * *"}, and may have'
                 " zone, args and kwargs.",
             )
-            for name, given in dict(self.schedules).items()
+            for name, given in known.items()
             if not isinstance(given, dict) or not {*_SCHEDULE[:2]} <= given.keys() <= {*_SCHEDULE}
         ]
         if not self.queues:

@@ -19,8 +19,10 @@ from skipmq.protocol.addresses import Address, Network, address, network
 TIMEOUT = 15.0
 _HEAD_BYTES = 65_536
 _UNAUTHORIZED, _OK = 401, 200
-# They have an address of IPv4 within: NAT64, 6to4, Teredo.
-_TUNNELS = tuple(network(each) for each in ("64:ff9b::/32", "2002::/16", "2001::/32"))
+# They have an address of IPv4 within (NAT64, 6to4, Teredo), or are those of a site.
+_NOT_PUBLIC = tuple(
+    network(each) for each in ("64:ff9b::/32", "2002::/16", "2001::/32", "fec0::/10")
+)
 
 
 class RefusedAddressError(Exception):
@@ -31,8 +33,8 @@ def is_allowed(found: Address, allowed: Sequence[Network]) -> bool:
     """Return whether an address is public or in a network of `allowed`."""
     if any(each.version == found.version and found in each for each in allowed):
         return True
-    is_tunnel = any(each.version == found.version and found in each for each in _TUNNELS)
-    return found.is_global and not found.is_multicast and not is_tunnel
+    is_else = any(each.version == found.version and found in each for each in _NOT_PUBLIC)
+    return found.is_global and not found.is_multicast and not is_else
 
 
 class Resolver:

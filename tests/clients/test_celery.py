@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kombu import Connection, Consumer, Exchange, Producer, Queue
 
 from support.http import NodeProcess, client, eventually
 from support.postgres import Databases, as_node
@@ -36,7 +39,7 @@ def add(a, b):
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def broker(embedded_databases: Databases) -> Iterator[NodeProcess]:
     url = as_node(embedded_databases.migrated())
     with NodeProcess(database_url=url, workers=1) as node:
@@ -91,3 +94,30 @@ def test_celery_worker_runs_every_task(broker: NodeProcess, tmp_path: Path) -> N
     assert {path.name: path.read_text() for path in results.iterdir()} == {
         str(n): str(n + 1) for n in range(TASKS)
     }
+
+
+def test_fanout_exchange_of_kombu_reaches_each_queue(broker: NodeProcess) -> None:
+    options = {"region": "us-east-1", "is_secure": False, "supports_fanout": True}
+    exchange = Exchange("broadcast", type="fanout")
+    reached: set[str] = set()
+
+    def take(name: str, _body: Any, message: Any) -> None:
+        message.ack()
+        reached.add(name)
+
+    address = f"sqs://key:secret@127.0.0.1:{broker.port}"
+    with Connection(address, transport_options=options) as connection:
+        channel = connection.channel()
+        for name in ("first", "second"):
+            queue = Queue(name, exchange, channel=channel)
+            queue.declare()
+            Consumer(channel, [queue], callbacks=[partial(take, name)]).consume()
+        producer = Producer(channel, exchange)
+
+        def published() -> bool:
+            # A queue is subscribed only when its consumer begins.
+            producer.publish({"n": 1})
+            connection.drain_events(timeout=20)
+            return reached == {"first", "second"}
+
+        eventually(published)

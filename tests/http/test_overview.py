@@ -1,6 +1,7 @@
 """GetOverview: totals, the database, and what needs attention."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from support.http import NodeProcess, WsgiProcess, client, eventually, extension
+from support.http import NodeProcess, WsgiProcess, client, eventually, extension, raw
 from support.postgres import Databases, as_node
 
 Ask = Callable[..., dict[str, Any]]
@@ -74,6 +75,13 @@ def test_new_failure_of_most_messages_comes_before_older_ones(
     broker: NodeProcess, name: str
 ) -> None:
     sqs, ask = client(broker.url), partial(extension, broker.url)
+
+    def fail(url: str, reason: str) -> None:
+        sqs.send_message(QueueUrl=url, MessageBody="x")
+        (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
+        receipt = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
+        ask("DeadLetterMessage", **receipt, FailureReason=reason)
+
     for kind, number in (("few", 1), ("many", 3)):
         sqs.create_queue(QueueName=f"{name}-{kind}-dead")
         arn = f"arn:aws:sqs:us-east-1:000000000000:{name}-{kind}-dead"
@@ -81,10 +89,7 @@ def test_new_failure_of_most_messages_comes_before_older_ones(
         attributes = {"RedrivePolicy": policy}
         url = sqs.create_queue(QueueName=f"{name}-{kind}", Attributes=attributes)["QueueUrl"]
         for _ in range(number):
-            sqs.send_message(QueueUrl=url, MessageBody=kind)
-            (message,) = sqs.receive_message(QueueUrl=url)["Messages"]
-            receipt = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
-            ask("DeadLetterMessage", **receipt, FailureReason=f"KeyError: {kind}")
+            fail(url, f"KeyError: {kind}")
 
     def found() -> list[str]:  # Counts are added up once a second.
         troubles = ask("GetOverview", MaxResults=100)["Troubles"]
@@ -92,6 +97,11 @@ def test_new_failure_of_most_messages_comes_before_older_ones(
         return [each["QueueName"] for each in named if each["Trouble"] == "new-failure"]
 
     assert eventually(lambda: len(both := found()) == 2 and both) == [f"{name}-many", f"{name}-few"]
+    fail(url, "ValueError: another")
+    page = f"{broker.url}/console/us-east-1/000000000000/queues/{name}-many/overview"
+    body = eventually(lambda: (text := raw(page).body).count("in a new way") == 2 and text)
+    identifiers = re.findall(r' id="([^"]+)"', body)
+    assert len(identifiers) == len(set(identifiers))
 
 
 def test_activity_has_messages_errors_durations_and_what_happened(quiet: NodeProcess) -> None:

@@ -117,8 +117,8 @@ def test_interrupt_at_a_question_ends_with_130(url: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout
-        assert process.stdout.read(len("Delete all")) == "Delete all"
+        assert process.stderr
+        assert process.stderr.read(len("Delete all")) == "Delete all"
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
 

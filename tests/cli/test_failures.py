@@ -131,6 +131,7 @@ def test_interrupt_at_a_question_ends_with_130(url: str) -> None:
     reason="needs root to become an ordinary account, which may not listen on port 80",
 )
 def test_low_port_of_an_ordinary_account_is_one_sentence_with_the_remedy() -> None:
+    "localhost".encode("idna")  # Loaded here: the other account may not read Python's files.
     reading, writing = os.pipe()
     if not (child := os.fork()):
         try:

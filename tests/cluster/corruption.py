@@ -34,19 +34,29 @@ with twin as (
   select
     nextval('skipmq.message_id_seq'), clock_timestamp(), sent_at, enqueued_at, queue_id,
     gen_random_uuid(), body
-  from skipmq.message where queue_id > 0 and group_no is null and random() < 0.2 limit 1
+  from skipmq.message where queue_id > 0 and group_no is null and random() < 0.2 {where} limit 1
   returning queue_id
 )
 insert into skipmq.queue_delta (at, queue_id, change, event)
 select clock_timestamp(), queue_id, 1, 'sent' from twin
 """
+_STATEMENTS = {
+    "opened": _SHOWN,
+    "lost": _LOST,
+    "twins": _TWINS.format(where=""),
+    # Of a queue that gets what is published to a topic.
+    "divided": _TWINS.format(
+        where="and queue_id in (select queue_id from skipmq.queue where name like '%mirror')"
+    ),
+}
 
 
 @contextmanager
 def corrupted(owner_url: str) -> Iterator[Counter[str]]:
     """Show messages that are in flight, remove some that wait, and double some, in the block.
 
-    Gives how many groups it has opened so far, and how many messages it has removed and doubled.
+    Gives how many groups it has opened so far, and how many messages it has removed and doubled, in
+    all queues and in one of a topic.
     """
     stop = threading.Event()
     done = Counter[str]()
@@ -54,10 +64,10 @@ def corrupted(owner_url: str) -> Iterator[Counter[str]]:
     def work() -> None:
         with psycopg.connect(owner_url, autocommit=True) as connection:
             while not stop.wait(0.05):
-                for what, statement in (("opened", _SHOWN), ("lost", _LOST), ("twins", _TWINS)):
+                for what, statement in _STATEMENTS.items():
                     # It keeps to no order of locks: the broker may have been first.
                     with suppress(psycopg.errors.DeadlockDetected):
-                        done[what] += connection.execute(statement).rowcount
+                        done[what] += connection.execute(statement.encode()).rowcount
 
     thread = threading.Thread(target=work)
     thread.start()

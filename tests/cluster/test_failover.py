@@ -37,7 +37,7 @@ RATE = 30.0
 # A fault may take so many times as long as it should: the machine may have much else to do.
 SLACK = 12.0
 # What is corrupted, and how often at least for all of it to be detected.
-DEEDS, ENOUGH = ("opened", "lost", "twins"), 10
+DEEDS, ENOUGH = ("opened", "lost", "twins", "divided"), 10
 # Seconds until nothing is left, on such a machine.
 DRAIN = 120
 
@@ -96,6 +96,7 @@ def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -
         "nothing invented",
         "visibility exclusive",
         "order within a group",
+        "published to all or none",
     }
 
 

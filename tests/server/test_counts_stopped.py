@@ -29,11 +29,13 @@ def test_counts_that_stand_still_are_trouble_for_doctor_and_the_overview(databas
         with NodeProcess(database_url=database) as node:
             node.ready()
             troubles = eventually(lambda: extension(node.url, "GetOverview")["Troubles"])
-            eventually(lambda: "skipmq_counts_age_seconds" in node.metrics())
-            (age,) = (
-                float(line.split()[-1])
-                for line in node.metrics().splitlines()
-                if line.startswith("skipmq_counts_age_seconds ")
+            # The lines that describe a metric are there before the first value.
+            (age,) = eventually(
+                lambda: [
+                    float(line.split()[-1])
+                    for line in node.metrics().splitlines()
+                    if line.startswith("skipmq_counts_age_seconds ")
+                ]
             )
             found = eventually(lambda: each if not (each := doctor())["ok"] else None)
             owner.execute("drop function public.stopped cascade")

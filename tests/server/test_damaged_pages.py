@@ -62,14 +62,15 @@ def test_damaged_page_of_the_table_stops_nothing_else(
         sqs.send_message(QueueUrl=other, MessageBody="a")
         (message,) = sqs.receive_message(QueueUrl=other)["Messages"]
         sqs.delete_message(QueueUrl=other, ReceiptHandle=message["ReceiptHandle"])
-        eventually(lambda: '"damaged"' in raw(f"{node.url}/health/ready").body)
-        ready = raw(f"{node.url}/health/ready")
+        # Each worker knows it by itself.
+        ready = eventually(
+            lambda: '"damaged"' in (found := raw(f"{node.url}/health/ready")).body and found
+        )
         assert ready.status == 200
         assert f"invalid page in block {page}" in json.loads(ready.body)["damage"]
         eventually(lambda: 'skipmq_damaged_pages{relation="skipmq.message"} 1' in metrics(node))
         assert 'number_of_messages_received_total{account="000000000000"' in metrics(node)
         trouble = ("trouble", "--endpoint", node.url)
-        # Each worker knows it by itself.
         told = "Pages of skipmq.message are damaged: 1"
         eventually(lambda: told in invoke(trouble, environment({})).stdout)
         assert "Traceback" not in node.log

@@ -1,5 +1,6 @@
 """The export: each row once, whatever happens meanwhile."""
 
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,27 @@ def test_export_while_four_write_and_commit_late_misses_and_doubles_nothing(
     assert lake_rows(spark, place) == rows_of(owner)
     assert sum(runs) + last == number(owner, "select count(*) from skipmq.history")
     assert all(runs)
+
+
+def test_export_at_a_rate_pauses_for_as_long_as_its_rows_take(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    settle(owner, 300)
+    begun = time.monotonic()
+    done = export(spark, source, place, rate=100)
+
+    # No pause is shorter than it should be, so this takes no less on any machine.
+    assert time.monotonic() - begun > 2 * 300 / 100
+    assert done.rows == 300
+    assert lake_rows(spark, place) == rows_of(owner)
+
+
+def test_tasks_share_the_rate_of_a_read(spark: SparkSession) -> None:
+    begun = time.monotonic()
+    paced = frames.paced(spark.range(0, 2000, 1, 2), 1000, 2)
+
+    assert paced.agg({"id": "sum"}).collect()[0][0] == sum(range(2000))
+    assert time.monotonic() - begun >= 2000 / 1000
 
 
 def test_commit_says_what_the_database_counted(

@@ -67,6 +67,7 @@ def loaded(
             "alone": nullcontext,
             "busy loops": lambda: _burning(other),
             "export": lambda: again("", "export", "--lake"),
+            "export, 5,000 rows/s": lambda: again("", "export", "--rate", "5000", "--lake"),
             "export from a standby": lambda: again(copy, "export", "--lake"),
             "report": lambda: again("", *report),
             "report from a standby": lambda: again(copy, *report),

@@ -22,6 +22,8 @@ from skipmq.analytics.reports.period import day_bounds, settled_before
 
 # A column while it is computed.
 _READ = "read body"
+# In milliseconds: so short that what else uses the server's processors hardly waits for its rows.
+_PAUSE = 50
 
 
 def history(  # noqa: PLR0913 - optional filters.
@@ -128,6 +130,15 @@ def with_bodies(history: DataFrame, schema: str) -> DataFrame:
     made = f.arrow_udf(read, from_arrow_type(bodies.columns(schema)))
     typed = history.withColumn(_READ, made("body")).withColumn("body", f.col(_READ)["body"])
     return typed.withColumn(bodies.UNFIT, f.col(_READ)[bodies.UNFIT]).drop(_READ)
+
+
+def paced(frame: DataFrame, rate: int, tasks: int) -> DataFrame:
+    """Have each of so many tasks pause, so that together they read at most `rate` rows a second."""
+    parallel = min(tasks, frame.sparkSession.sparkContext.defaultParallelism)
+    each = max(1, round(rate * _PAUSE / 1000 / parallel))
+    # A condition that is true of each row, and at every so many pauses a thread of Java.
+    pause = f"length(coalesce(reflect('java.lang.Thread', 'sleep', {_PAUSE}L), '')) >= 0"
+    return frame.where(f"monotonically_increasing_id() % {each} < {each - 1} or {pause}")
 
 
 def as_history(frame: DataFrame) -> DataFrame:

@@ -11,8 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from skipmq.analytics import jdbc, partitions, queue_settings
-from skipmq.analytics.frames import as_history
+from skipmq.analytics import frames, jdbc, partitions, queue_settings
 from skipmq.analytics.jdbc import Source
 from skipmq.analytics.lake import stored_rows, verify, windows
 from skipmq.analytics.lake.table_files import QueueDay
@@ -70,7 +69,7 @@ class Summary:
     standby_lag: float | None
 
 
-def export(  # noqa: PLR0913 - the last four have defaults.
+def export(  # noqa: PLR0913 - the last six have defaults.
     spark: SparkSession,
     source: Source,
     path: str,
@@ -80,6 +79,7 @@ def export(  # noqa: PLR0913 - the last four have defaults.
     compact: bool = True,
     keep: int | None = None,
     replaces: bool = False,
+    rate: int | None = None,
 ) -> Summary:
     """Export the messages settled since the last export to the lake at `path`.
 
@@ -87,12 +87,13 @@ def export(  # noqa: PLR0913 - the last four have defaults.
     in a commit of its own; one that is unavailable does not hold up the others. `record` has a
     callback for each database of the source; days are recorded unless another lake is the archive,
     and this one does not replace it (`replaces`). Days that ended more than `keep` days ago are
-    removed from the lake, once the databases have dropped them. Raises LakeError if the lake is of
+    removed from the lake, once the databases have dropped them. `rate` is the limit on the rows
+    read from a database in a second. Raises LakeError if the lake is of
     another database or has another writer, database.session.Unavailable if no database responds.
     """
     export = _Export(spark, source, replaces=replaces)
     export.open(path, record)
-    export.read(progress)
+    export.read(progress, rate)
     export.check()
     if compact:
         export.compact()
@@ -153,7 +154,7 @@ class _Export:
             partition = self._lake.table.partition_of(identifiers[0])
             self._databases = [replace(found[0], partition=partition)]
 
-    def read(self, progress: Progress | None) -> None:
+    def read(self, progress: Progress | None, rate: int | None) -> None:
         """Export the windows of each database; raise LakeError."""
         starts = {each.partition: self._position(each) for each in self._databases}
         total = sum(each.server.horizon - starts[each.partition] for each in self._databases)
@@ -167,12 +168,16 @@ class _Export:
                 start = self._position(database)
                 near = 0 if start else windows.first_position(connection, database.days)
                 for window, plan in windows.windows(
-                    connection, start, database.server, near, database.partition
+                    connection, start, database.server, near, database.partition, rate
                 ):
+                    # What is fetched at once is read at once.
+                    fetch = min(plan.fetch, rate // 10) if rate else plan.fetch
                     frame = database.source.read(
-                        self._spark, "skipmq_views.history", plan.conditions, fetch=plan.fetch
+                        self._spark, "skipmq_views.history", plan.conditions, fetch=fetch
                     )
-                    self._lake.add(as_history(frame).coalesce(plan.tasks), window)
+                    if rate:
+                        frame = frames.paced(frame, rate, plan.tasks)
+                    self._lake.add(frames.as_history(frame).coalesce(plan.tasks), window)
                     self._rows += window.rows
                     self._windows += 1
                     if progress:

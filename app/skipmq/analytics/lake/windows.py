@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import pairwise
+from time import sleep
 from typing import NamedTuple
 
 from skipmq.analytics.lake import digest
@@ -74,19 +75,24 @@ def first_position(session: Session, days: Sequence[date]) -> int:
     return 0
 
 
-def windows(
-    session: Session, position: int, server: Server, near: int = 0, partition: int = 0
+def windows(  # noqa: PLR0913, PLR0917 - the last three have defaults.
+    session: Session,
+    position: int,
+    server: Server,
+    near: int = 0,
+    partition: int = 0,
+    rate: int | None = None,
 ) -> Iterator[tuple[Window, QueryPlan]]:
     """Yield a partition's windows with rows from a position up to its server's horizon, in order.
 
-    `near` is a transaction near the first rows, if they are far beyond the position. Transactions
-    are never divided.
+    `near` is a transaction near the first rows, if they are far beyond the position, `rate` the
+    limit on the rows read in a second. Transactions are never divided.
     """
     while position < server.horizon:
         until, rows = reach(session, position, server.horizon, WINDOW_ROWS, near)
         if not rows:
             return
-        rows, total, queries = summed(session, position, until)
+        rows, total, queries = summed(session, position, until, rate)
         yield (
             Window(position, until, rows, total, server.now, server.timeline, partition),
             queries,
@@ -94,12 +100,24 @@ def windows(
         position = until
 
 
-def summed(session: Session, first: int, until: int) -> tuple[int, int, QueryPlan]:
-    """Return the number of rows of a window, their digest, and the queries that read them."""
+def summed(
+    session: Session, first: int, until: int, rate: int | None = None
+) -> tuple[int, int, QueryPlan]:
+    """Return the number of rows of a window, their digest, and the queries that read them.
+
+    With a `rate`, pauses after each query for as long as so many rows a second take.
+    """
     parts = divide(session, first, until)
-    queries = plan(first, until, parts)
-    total = history.digest(session, queries.conditions, digest.POSTGRESQL) % digest.MODULUS
-    return sum(part.rows for part in parts), total, queries
+    queries, rows = plan(first, until, parts), sum(part.rows for part in parts)
+    pause = rows / len(queries.conditions) / rate if rate else 0
+
+    def paced() -> Iterator[str]:
+        for condition in queries.conditions:
+            yield condition
+            sleep(pause)
+
+    total = history.digest(session, paced(), digest.POSTGRESQL) % digest.MODULUS
+    return rows, total, queries
 
 
 def count(session: Session, first: int, until: int) -> list[Part]:

@@ -31,11 +31,22 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 @LAKE
 @click.option("--compact/--no-compact", default=True, help="Compact small files.")
 @click.option("--as-archive", is_flag=True, help="Replace the lake that has recorded days.")
+@click.option(
+    "--rate",
+    type=click.IntRange(1000),
+    help="Read at most so many rows a second: 5000 on a primary.",
+)
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
 @json_option
 @one_line_errors
 def export_command(
-    *, lake: str | None, compact: bool, as_archive: bool, keep: int | None, as_json: bool
+    *,
+    lake: str | None,
+    compact: bool,
+    as_archive: bool,
+    rate: int | None,
+    keep: int | None,
+    as_json: bool,
 ) -> None:
     """Export the messages settled since the last export to the lake, each row once.
 
@@ -74,7 +85,7 @@ def export_command(
 
             done = export.export(
                 spark, source, path, record=record, progress=progress, compact=compact, keep=keep,
-                replaces=replaces,
+                replaces=replaces, rate=rate,
             )  # fmt: skip
         if not is_archive:
             done = replace(done, archive=settings.archive)

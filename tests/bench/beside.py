@@ -33,7 +33,13 @@ _READING = (
 
 
 def loaded(
-    url: str, folder: Path, since: str, rounds: int, seconds: int, console: Console
+    url: str,
+    folder: Path,
+    since: str,
+    kinds: Sequence[str],
+    rounds: int,
+    seconds: int,
+    console: Console,
 ) -> dict[str, dict[str, list[float]]]:
     """Return messages a second and the 99th percentile of a queue's requests, by what runs beside.
 
@@ -81,6 +87,8 @@ def loaded(
         cycles()
         for number in range(rounds):
             for name, running in beside.items():
+                if kinds and name not in {"alone", *kinds}:
+                    continue
                 with console.status(f"round {number + 1}: {name}"), running():
                     outcome = cycles()
                 values = found.setdefault(name, {"rate": [], "p99_ms": []})

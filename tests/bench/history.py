@@ -49,11 +49,18 @@ def generate(url: str, rows: int) -> None:
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rows", type=int, multiple=True, default=SIZES, help="Sizes, the biggest last.")
 @click.option("--step", "chosen", multiple=True, help="Only these steps, as the table names them.")
+@click.option("--next-to", "kinds", multiple=True, help="Only these next to the loaded queue.")
 @click.option("--rounds", type=int, default=3, help="Rounds of the loaded queue; 0 for none.")
 @click.option("--seconds", type=int, default=20, help="Seconds of each.")
 @click.option("--output", type=click.Path(path_type=Path), default=RESULTS, help="Folder of files.")
 def history(
-    *, rows: tuple[int, ...], chosen: tuple[str, ...], rounds: int, seconds: int, output: Path
+    *,
+    rows: tuple[int, ...],
+    chosen: tuple[str, ...],
+    kinds: tuple[str, ...],
+    rounds: int,
+    seconds: int,
+    output: Path,
 ) -> None:
     """Measure exports and reports of histories of several sizes, and a queue beside them."""
     console = report.console()
@@ -65,7 +72,9 @@ def history(
                 found["sizes"].append(_size(url, folder / f"{size}", size, chosen, console))
                 if size == rows[-1] and rounds:
                     since = databases.ask(url, _SINCE)
-                    found["loaded"] = beside.loaded(url, folder, since, rounds, seconds, console)
+                    found["loaded"] = beside.loaded(
+                        url, folder, since, kinds, rounds, seconds, console
+                    )
     output.mkdir(parents=True, exist_ok=True)
     file = output / f"{found['date']}-{found['commit']}-history.json"
     file.write_text(json.dumps(found, indent=2) + "\n")

@@ -31,6 +31,8 @@ QUERY = Size(25_000, 32 << 20)
 CHUNK = Size(250_000, 256 << 20)
 # A window is one commit of the lake.
 WINDOW_ROWS = 2_000_000
+# The same at a limited rate, in seconds: progress shows, and little is read again after a kill.
+WINDOW_SECONDS = 60
 # Limits of a fetch from a cursor.
 FETCH_BYTES, FETCH_ROWS = 32 << 20, 10_000
 # The initial width of a window in transactions, and the number of parts in which it is counted.
@@ -88,8 +90,9 @@ def windows(  # noqa: PLR0913, PLR0917 - the last three have defaults.
     `near` is a transaction near the first rows, if they are far beyond the position, `rate` the
     limit on the rows read in a second. Transactions are never divided.
     """
+    limit = min(WINDOW_ROWS, rate * WINDOW_SECONDS) if rate else WINDOW_ROWS
     while position < server.horizon:
-        until, rows = reach(session, position, server.horizon, WINDOW_ROWS, near)
+        until, rows = reach(session, position, server.horizon, limit, near)
         if not rows:
             return
         rows, total, queries = summed(session, position, until, rate)

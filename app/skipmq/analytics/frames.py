@@ -133,10 +133,10 @@ def with_bodies(history: DataFrame, schema: str) -> DataFrame:
 
 
 def paced(frame: DataFrame, rate: int, tasks: int) -> DataFrame:
-    """Have each of so many tasks pause, so that together they read at most `rate` rows a second."""
+    """Return a frame whose tasks, `tasks` of them, together read at most `rate` rows a second."""
     parallel = min(tasks, frame.sparkSession.sparkContext.defaultParallelism)
     each = max(1, round(rate * _PAUSE / 1000 / parallel))
-    # A condition that is true of each row, and at every so many pauses a thread of Java.
+    # A condition that is true of each row, for which Java pauses at one of `each` rows.
     pause = f"length(coalesce(reflect('java.lang.Thread', 'sleep', {_PAUSE}L), '')) >= 0"
     return frame.where(f"monotonically_increasing_id() % {each} < {each - 1} or {pause}")
 

@@ -108,7 +108,7 @@ def summed(
 ) -> tuple[int, int, QueryPlan]:
     """Return the number of rows of a window, their digest, and the queries that read them.
 
-    With a `rate`, pauses after each query for as long as so many rows a second take.
+    With a `rate`, pauses after each query for as long as its rows take at that rate.
     """
     parts = divide(session, first, until)
     queries, rows = plan(first, until, parts), sum(part.rows for part in parts)

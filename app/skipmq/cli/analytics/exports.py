@@ -31,11 +31,7 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 @LAKE
 @click.option("--compact/--no-compact", default=True, help="Compact small files.")
 @click.option("--as-archive", is_flag=True, help="Replace the lake that has recorded days.")
-@click.option(
-    "--rate",
-    type=click.IntRange(1000),
-    help="Read at most so many rows a second: 5000 on a primary.",
-)
+@click.option("--rate", type=click.IntRange(1000), help="Maximum number of messages per second.")
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
 @json_option
 @one_line_errors
@@ -53,7 +49,8 @@ def export_command(
     An export can be killed and repeated at any time. Days that are complete in the lake, with all
     rows as the database had them, are recorded in the database, which may then drop them: of one
     lake, the archive, which is SKIPMQ_ARCHIVE's, or else the last that recorded a day. --keep
-    DAYS removes older days from the lake, once the database has dropped them. The exit code is 0
+    DAYS removes older days from the lake, once the database has dropped them. --rate 5000 spares a
+    primary that has no standby to read. The exit code is 0
     also if there was nothing to export.
     """
     settings = configuration().settings

@@ -2,6 +2,7 @@
 
 import time
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from skipmq.analytics import frames
 from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.errors import LakeError
 from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import forget
+from skipmq.analytics.lake import forget, verify
 from skipmq.analytics.lake.export import export
 from skipmq.analytics.lake.tables import Lake
+from skipmq.analytics.postgres import history
+from skipmq.database import session
 from support.analytics import Writers, age, lake_rows, promote, rows_of, settle
 from support.http import eventually
 from support.postgres import Connection, Databases
@@ -183,6 +186,42 @@ def test_files_of_a_day_that_is_over_are_put_together(
     assert (kept, fewer) == (0, 4)
     assert len(list((Path(place) / "history").rglob("*.parquet"))) == 2
     assert lake_rows(spark, place) == before == rows_of(owner)
+
+
+def test_reader_of_a_version_goes_on_while_its_files_are_put_together(
+    spark: SparkSession, source: Source, owner: Connection, place: str
+) -> None:
+    for _ in range(3):
+        settle(owner, 10)
+        export(spark, source, place, compact=False)
+    opened = Lake.open(spark, place)
+    reading = opened.frame()
+
+    writer = Lake.open(spark, place)
+    fewer, _ = writer.compact(before=opened.files[0].day + timedelta(days=1))
+    # A vacuum leaves for a day what was replaced.
+    writer.clear()
+
+    assert (fewer, len(writer.files)) == (2, 1)
+    assert reading.count() == 30
+
+
+def test_clock_that_was_ahead_for_a_time_doubles_and_drops_nothing(
+    spark: SparkSession, source: Source, owner: Connection, database: str, place: str
+) -> None:
+    with session.connect(database, "test", writing=True) as writer:
+        record = [partial(history.record_archived_day, writer)]
+        settle(owner, 10)
+        age(owner, -2)
+        ahead = export(spark, source, place, record=record)
+        settle(owner, 10, "mails")
+        back = export(spark, source, place, record=record)
+
+    assert (ahead.rows, back.rows) == (10, 10)
+    # A day that is to come is not over.
+    assert ahead.days == back.days == ()
+    assert lake_rows(spark, place) == rows_of(owner)
+    assert verify.check(Lake.open(spark, place).table, source, deep=True).discrepancies == []
 
 
 def test_reading_a_span_and_queues_gives_the_same_from_both(

@@ -45,12 +45,13 @@ def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
     file_system = table_log.files(table.url)
 
     def problem(file: File) -> str:
-        info = file_system.get_file_info(file.path)
-        if info.type == fs.FileType.NotFound:
+        try:
+            with file_system.open_input_file(file.path) as stream:
+                if (size := stream.size()) != file.size:
+                    return f"has {size} bytes of {file.size}"
+                footer = _footer(stream, size)
+        except FileNotFoundError:
             return "is missing"
-        if info.size != file.size:
-            return f"has {info.size} bytes of {file.size}"
-        footer = _footer(file, file_system)
         try:
             rows = parquet.read_metadata(pa.BufferReader(footer)).num_rows
         except DAMAGED as error:
@@ -58,7 +59,10 @@ def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
         return "" if rows == file.rows else f"has {rows} rows of {file.rows}"
 
     with ThreadPoolExecutor(_CHECKED) as threads:
-        problems = list(zip(files, threads.map(problem, files), strict=True))
+        # Local files take no waiting, in which another thread could check one.
+        is_local = isinstance(file_system, fs.SubTreeFileSystem)
+        checked = map(problem, files) if is_local else threads.map(problem, files)
+        problems = list(zip(files, checked, strict=True))
     found: dict[QueueDay, list[str]] = {}
     for file, text in problems:
         if text:
@@ -66,13 +70,12 @@ def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
     return found
 
 
-def _footer(file: File, file_system: fs.FileSystem) -> pa.Buffer:
-    """Read the end of a file, with its footer."""
-    with file_system.open_input_file(file.path) as stream:
-        tail = stream.read_at(min(_TAIL, file.size), max(0, file.size - _TAIL))
-        length = int.from_bytes(tail[-_END:-4], "little") + _END
-        if len(tail) < length <= file.size:
-            tail = stream.read_at(length, file.size - length)
+def _footer(stream: pa.NativeFile, size: int) -> pa.Buffer:
+    """Read the end of a file of `size` bytes, with its footer."""
+    tail = stream.read_at(min(_TAIL, size), max(0, size - _TAIL))
+    length = int.from_bytes(tail[-_END:-4], "little") + _END
+    if len(tail) < length <= size:
+        tail = stream.read_at(length, size - length)
     return pa.py_buffer(tail)
 
 

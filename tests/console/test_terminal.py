@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from support.commands import invoke
-from support.http import NodeProcess, client, environment
+from support.http import NodeProcess, client, environment, eventually
 from support.visitor import Visitor
 
 _COMMAND = re.compile('<code id="terminal">skipmq ([^<]*)</code>')
@@ -43,6 +43,10 @@ def visitor(node: NodeProcess) -> Visitor:
     fifo = {"FifoQueue": "true", "ContentBasedDeduplication": "true"}
     url = sqs.create_queue(QueueName="twin.fifo", Attributes=fifo)["QueueUrl"]
     sqs.send_message(QueueUrl=url, MessageBody="a mail", MessageGroupId="it's")
+    # Nodes write audit records after they have answered.
+    created = ("audit", "--queue", "twin", "--action", "CreateQueue")
+    owner = environment({"database_url": node.owner_url})
+    eventually(lambda: "CreateQueue" in invoke(created, owner).stdout, why="it is recorded")
     visitor = Visitor(node.url)
     visitor.post("queues/twin/groups/pause", {"id": "group-of-twin"})
     return visitor

@@ -100,20 +100,23 @@ def key_of(page: str) -> str:
 
 
 def test_running_task_says_how_long_it_takes(node: NodeProcess, sqs: Any) -> None:
-    start(sqs, "timed", rate=1, tens=30)
+    start(sqs, "timed-task", rate=1, tens=30)
     visitor = Visitor(node.url)
-    assert "messages per second, 1 to 500; at 10, " in visitor.get("queues/timed-dead/redrive").body
+    assert (
+        "messages per second, 1 to 500; at 10, "
+        in visitor.get("queues/timed-task-dead/redrive").body
+    )
 
-    for page in ("queues/timed-dead/redrive", "tasks"):
+    for page in ("queues/timed-task-dead/redrive", "tasks"):
         eventually(
             lambda page=page: re.search("about [0-9a-z ]+ left", visitor.get(page).body), why=page
         )
-    (task,) = sqs.list_message_move_tasks(SourceArn=f"{ARN}timed-dead")["Results"]
+    (task,) = sqs.list_message_move_tasks(SourceArn=f"{ARN}timed-task-dead")["Results"]
     sqs.cancel_message_move_task(TaskHandle=task["TaskHandle"])
     # The other tests of this node see their tasks alone.
     eventually(
         lambda: (
-            sqs.list_message_move_tasks(SourceArn=f"{ARN}timed-dead")["Results"][0]["Status"]
+            sqs.list_message_move_tasks(SourceArn=f"{ARN}timed-task-dead")["Results"][0]["Status"]
             == "CANCELLED"
         )
     )

@@ -41,7 +41,7 @@ def test_metrics_of_a_node_have_no_remark_and_raise_no_alert(
     client(node.url).send_message(QueueUrl=url, MessageBody="a")
     client(node.url).receive_message(QueueUrl=url)
     # The janitor's first round is done.
-    eventually(lambda: "skipmq_clock_skew_seconds " in node.metrics())
+    eventually(lambda: "\nskipmq_clock_skew_seconds " in node.metrics())
     metrics = node.metrics()
     need("promtool")
     checked = subprocess.run(

@@ -90,8 +90,10 @@ def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -
 
     broken = {rule for rule, findings in judge(history.ops).findings.items() if findings}
 
-    # Others break by chance, such as limits by what is shown while it is in flight.
-    assert broken >= {
+    # Who deletes what was shown to another meanwhile is told that it is gone; what is shown while
+    # it is in flight may exceed a limit.
+    by_chance = {"no deleted message back", "receive counts", "limits in flight"}
+    assert broken - by_chance == {
         "no acknowledged send lost",
         "nothing invented",
         "visibility exclusive",

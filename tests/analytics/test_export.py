@@ -188,24 +188,6 @@ def test_files_of_a_day_that_is_over_are_put_together(
     assert lake_rows(spark, place) == before == rows_of(owner)
 
 
-def test_reader_of_a_version_goes_on_while_its_files_are_put_together(
-    spark: SparkSession, source: Source, owner: Connection, place: str
-) -> None:
-    for _ in range(3):
-        settle(owner, 10)
-        export(spark, source, place, compact=False)
-    opened = Lake.open(spark, place)
-    reading = opened.frame()
-
-    writer = Lake.open(spark, place)
-    fewer, _ = writer.compact(before=opened.files[0].day + timedelta(days=1))
-    # A vacuum leaves for a day what was replaced.
-    writer.clear()
-
-    assert (fewer, len(writer.files)) == (2, 1)
-    assert reading.count() == 30
-
-
 def test_clock_that_was_ahead_for_a_time_doubles_and_drops_nothing(
     spark: SparkSession, source: Source, owner: Connection, database: str, place: str
 ) -> None:

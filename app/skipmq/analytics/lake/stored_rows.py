@@ -18,8 +18,6 @@ from skipmq.analytics.lake import digest, table_log
 from skipmq.analytics.lake.table_files import File, QueueDay, Written
 from skipmq.database.partitions import QUEUE_BITS
 
-# Files checked in parallel: an object store takes some 50 ms for each.
-_CHECKED = 16
 # Files read in parallel, each by a thread of its own.
 _THREADS = 4
 # What is read of the end of a file first. Most footers are smaller.
@@ -58,13 +56,8 @@ def damage(table: Table, files: Sequence[File]) -> dict[QueueDay, list[str]]:
             return f"has a damaged footer: {_first_line(error)}"
         return "" if rows == file.rows else f"has {rows} rows of {file.rows}"
 
-    with ThreadPoolExecutor(_CHECKED) as threads:
-        # Local files take no waiting, in which another thread could check one.
-        is_local = isinstance(file_system, fs.SubTreeFileSystem)
-        checked = map(problem, files) if is_local else threads.map(problem, files)
-        problems = list(zip(files, checked, strict=True))
     found: dict[QueueDay, list[str]] = {}
-    for file, text in problems:
+    for file, text in zip(files, table_log.mapped(file_system, problem, files), strict=True):
         if text:
             found.setdefault(file.queue_day, []).append(f"{table.url}/{file.path} {text}")
     return found

@@ -2,11 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
@@ -16,8 +16,10 @@ from skipmq.analytics.lake.table_files import STATISTICS
 
 # An entry of the log, or a checkpoint of it, in one file or several.
 _ENTRY = re.compile(r"/(\d{20})\.(checkpoint\..*)?(json|parquet)$")
-# Entries of the log, and footers of files, read in parallel.
+# Files read in parallel: an object store takes some 50 ms for each.
 _READERS = 16
+_Read = TypeVar("_Read")
+_Result = TypeVar("_Result")
 
 
 def files(url: str) -> fs.FileSystem:
@@ -25,6 +27,19 @@ def files(url: str) -> fs.FileSystem:
     if url.startswith("file://"):
         return fs.SubTreeFileSystem(url.removeprefix("file://"), fs.LocalFileSystem())
     return fs.PyFileSystem(DeltaStorageHandler(url))
+
+
+def mapped(
+    file_system: fs.FileSystem, read: Callable[[_Read], _Result], items: Iterable[_Read]
+) -> list[_Result]:
+    """Return what a function reads of each item, in parallel except from local files.
+
+    They take no waiting, in which another thread could read one.
+    """
+    if isinstance(file_system, fs.SubTreeFileSystem):
+        return [read(each) for each in items]
+    with ThreadPoolExecutor(_READERS) as threads:
+        return list(threads.map(read, items))
 
 
 def transactions(url: str, version: int) -> Iterator[tuple[str, int]]:
@@ -47,9 +62,8 @@ def transactions(url: str, version: int) -> Iterator[tuple[str, int]]:
         return [json.loads(line)["txn"] for line in lines]
 
     read = [path for n, path in found if n > last or (n == last and ".checkpoint." in path)]
-    with ThreadPoolExecutor(_READERS) as threads:
-        for each in chain.from_iterable(threads.map(recorded, read)):
-            yield each["appId"], each["version"]
+    for each in chain.from_iterable(mapped(file_system, recorded, read)):
+        yield each["appId"], each["version"]
 
 
 def complete(url: str, actions: Sequence[dict[str, Any]]) -> None:
@@ -59,10 +73,10 @@ def complete(url: str, actions: Sequence[dict[str, Any]]) -> None:
     A file that cannot be read gets none.
     """
     lacking = [each for each in actions if None in (each.get("num_records"), each.get("min.xid"))]
-    with ThreadPoolExecutor(_READERS) as threads:
-        read = threads.map(partial(_statistics, files(url)), [each["path"] for each in lacking])
-        for action, found in zip(lacking, read, strict=True):
-            action.update({n: value for n, value in found.items() if action.get(n) is None})
+    file_system = files(url)
+    read = mapped(file_system, partial(_statistics, file_system), [e["path"] for e in lacking])
+    for action, found in zip(lacking, read, strict=True):
+        action.update({n: value for n, value in found.items() if action.get(n) is None})
 
 
 def _statistics(file_system: fs.FileSystem, path: str) -> dict[str, Any]:

@@ -88,8 +88,8 @@ def export(  # noqa: PLR0913 - the last six have defaults.
     callback for each database of the source; days are recorded unless another lake is the archive,
     and this one does not replace it (`replaces`). Days that ended more than `keep` days ago are
     removed from the lake, once the databases have dropped them. `rate` is the limit on the rows
-    read from a database in a second. Raises LakeError if the lake is of
-    another database or has another writer, database.session.Unavailable if no database responds.
+    read from a database in a second. Raises LakeError if the lake is of another database or has
+    another writer, database.session.Unavailable if no database responds.
     """
     export = _Export(spark, source, replaces=replaces)
     export.open(path, record)
@@ -168,12 +168,10 @@ class _Export:
                 start = self._position(database)
                 near = 0 if start else windows.first_position(connection, database.days)
                 for window, plan in windows.windows(
-                    connection, start, database.server, near, database.partition, rate
+                    connection, start, database.server, near, database.partition, rate=rate
                 ):
-                    # What is fetched at once is read at once.
-                    fetch = min(plan.fetch, rate // 10) if rate else plan.fetch
                     frame = database.source.read(
-                        self._spark, "skipmq_views.history", plan.conditions, fetch=fetch
+                        self._spark, "skipmq_views.history", plan.conditions, fetch=plan.fetch
                     )
                     if rate:
                         frame = frames.paced(frame, rate, plan.tasks)

@@ -5,7 +5,7 @@ be added to it, so all queries see the same rows whatever their snapshots.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from itertools import pairwise
 from time import sleep
@@ -77,12 +77,13 @@ def first_position(session: Session, days: Sequence[date]) -> int:
     return 0
 
 
-def windows(  # noqa: PLR0913, PLR0917 - the last three have defaults.
+def windows(  # noqa: PLR0913 - the last three have defaults.
     session: Session,
     position: int,
     server: Server,
     near: int = 0,
     partition: int = 0,
+    *,
     rate: int | None = None,
 ) -> Iterator[tuple[Window, QueryPlan]]:
     """Yield a partition's windows with rows from a position up to its server's horizon, in order.
@@ -108,7 +109,8 @@ def summed(
 ) -> tuple[int, int, QueryPlan]:
     """Return the number of rows of a window, their digest, and the queries that read them.
 
-    With a `rate`, pauses after each query for as long as its rows take at that rate.
+    With a `rate`, pauses after each query for as long as its rows take at that rate, and has the
+    queries fetch fewer rows at once.
     """
     parts = divide(session, first, until)
     queries, rows = plan(first, until, parts), sum(part.rows for part in parts)
@@ -120,6 +122,8 @@ def summed(
             sleep(pause)
 
     total = history.digest(session, paced(), digest.POSTGRESQL) % digest.MODULUS
+    if rate:
+        queries = replace(queries, fetch=min(queries.fetch, rate // 10))
     return rows, total, queries
 
 

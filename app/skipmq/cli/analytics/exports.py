@@ -50,8 +50,7 @@ def export_command(
     rows as the database had them, are recorded in the database, which may then drop them: of one
     lake, the archive, which is SKIPMQ_ARCHIVE's, or else the last that recorded a day. --keep
     DAYS removes older days from the lake, once the database has dropped them. --rate 5000 spares a
-    primary that has no standby to read. The exit code is 0
-    also if there was nothing to export.
+    primary that has no standby to read. The exit code is 0 also if there was nothing to export.
     """
     settings = configuration().settings
     path = lake_path(settings, lake)

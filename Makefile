@@ -206,9 +206,11 @@ $(VENV)/.check: $(VENV)/.installed
 	@$(INSTALL) -c $(CONSTRAINTS) -e '.[check]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.check $(BOTO3_QUERY)
-	@echo "installing the tools for development into $(VENV)"
+# By one run of pip: each builds the package and looks for what it wants.
+$(VENV)/.dev: pyproject.toml $(CONSTRAINTS) $(BOTO3_QUERY) | $(VENV)/bin/python
+	@echo "installing SkipMQ and the tools for its development into $(VENV)"
 	@$(INSTALL) -c $(CONSTRAINTS) -e '.[dev,analytics]'
+	@touch $(VENV)/.installed $(VENV)/.check
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml $(CONSTRAINTS) | $(VENV)/bin/python

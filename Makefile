@@ -65,25 +65,23 @@ cluster: $(VENV)/.installed ## Run a cluster: 3 PostgreSQL, 3 nodes, HAProxy; OP
 # Installs wait for the network and compile on one processor each: several at a time.
 CLIENTS := $(BOTO3_QUERY) $(AIOBOTOCORE) $(DRAMATIQ) $(AWSCLI) $(RUNNERS) $(JAVASCRIPT) $(SIMULATOR) $(AXE) $(JAVA) $(GO) $(ELASTICMQ)
 SET_UP := $(MAKE) --no-print-directory --jobs 4 CHECKER=$(VENV)/.dev $(VENV)/.dev packages $(CLIENTS)
-# Together, as none takes both processors for long.
-BEFORE := $(MAKE) --no-print-directory --jobs 3 CHECKER=$(VENV)/.dev lint test-wsgi compiled
+# What wants the packages of Python alone begins when these are there.
+BEFORE := $(SET_UP) lint test-wsgi compiled
 
 test: ## Lint, type-check and run all tests that the gate runs
-	@$(SET_UP)
 	@$(BEFORE)
 	$(GATE) $(WORKERS)
 
 test-all: ## The same with the slow tests
-	@$(SET_UP) $(TASKIQ) $(FASTSTREAM) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG)
-	@$(BEFORE)
+	@$(BEFORE) $(TASKIQ) $(FASTSTREAM) $(DBT) $(AIRFLOW) $(DAGSTER) $(ICEBERG)
 	$(GATE) $(WORKERS) -m "slow or not slow"
 
-test-wsgi: $(VENV)/.dev ## Run what differs behind a WSGI server
+test-wsgi: $(VENV)/.dev packages ## Run what differs behind a WSGI server
 	@mkdir -p .cache && rm -f .cache/wavering
 	$(GATE) -n 2 $(WSGI) --door wsgi
 
 # Once, and not in each worker at the same time, or in each process of those that write no bytecode.
-compiled: $(VENV)/.dev
+compiled: $(VENV)/.dev packages
 	@mkdir -p .cache && $(BIN)/python -m compileall -q app/skipmq deploy
 	@$(BIN)/pytest --collect-only -q >.cache/collected || { cat .cache/collected; exit 1; }
 

@@ -96,8 +96,9 @@ class NodeProcess:
         self.owner_url = ""
         # Who vouches for its certificate.
         self.ca: Path | None = None
-        # Variables that are not of SkipMQ may concern an interpreter that starts.
-        start = subprocess.Popen[str] if variables else Forked
+        # Those of the interpreter concern one that starts.
+        is_about_start = any(name.startswith("PYTHON") for name in variables or ())
+        start = subprocess.Popen[str] if is_about_start else Forked
         self.process = start(
             self.command(*options),
             env=environment(settings) | dict(variables or {}),

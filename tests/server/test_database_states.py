@@ -253,7 +253,7 @@ def test_pages_that_only_read_are_shown_while_the_database_takes_no_writes(
 def test_pages_that_only_read_are_shown_while_there_are_only_standbys(public_folder: Path) -> None:
     place = public_folder / "only-standbys"
     with ExitStack() as stack:
-        primary = stack.enter_context(start(place / "first"))
+        primary = stack.enter_context(start(place / "first", migrated=True))
         url = Databases(primary).migrated()
         standby.copy(primary.url, place / "second")
         other = stack.enter_context(start(place / "second"))

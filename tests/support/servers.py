@@ -29,7 +29,7 @@ def start(
     The rest of it makes the cluster, by initdb. One that is `migrated` has what databases with the
     schema are copies of, and the roles: to make them takes a second.
     """
-    template = _cluster(bin_dir, migrated=migrated)
+    template = cluster(bin_dir, migrated=migrated)
     return embedded.start(data, ephemeral=ephemeral, bin_dir=bin_dir, template=template)
 
 
@@ -47,7 +47,7 @@ def remove_clusters() -> None:
 
 
 @cache
-def _cluster(bin_dir: Path | None, *, migrated: bool) -> Path:
+def cluster(bin_dir: Path | None = None, *, migrated: bool = False) -> Path:
     """Make a cluster that nothing runs on, once in a run of tests."""
     if KEPT not in os.environ:  # noqa: TID251 - not a run of pytest.
         keep_clusters()

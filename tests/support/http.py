@@ -24,6 +24,7 @@ import botocore.session
 import psutil
 from botocore.config import Config
 
+from skipmq.telemetry.metrics_folder import INTERVAL
 from support.forks import Forked
 from support.processes import is_alive
 
@@ -147,7 +148,12 @@ class NodeProcess:
             request = urllib.request.Request(self.probes_url + "/metrics", headers=headers)
             with urllib.request.urlopen(request, timeout=30, context=self._context) as response:
                 text = str(response.read().decode())
-            return text if asked - _value(text, "skipmq_metrics_age_seconds") >= called else ""
+            age = _value(text, "skipmq_metrics_age_seconds")
+            if asked - age >= called:
+                return text
+            # Until then there is nothing new.
+            threading.Event().wait(max(0.0, INTERVAL - age))
+            return ""
 
         return str(eventually(published))
 

@@ -7,34 +7,35 @@ with owner as (
   from pg_roles r join pg_namespace n on n.nspowner = r.oid
   where n.nspname = 'skipmq'
 ),
-space as (
+space as materialized (
   select n.oid, n.nspname::text as name, n.nspowner, n.nspacl
   from pg_namespace n
   where n.nspname in ('skipmq', 'skipmq_views', 'skipmq_router')
 ),
--- Without an access list an object has the default rights, which for functions are those of everybody.
-held as (
-  select 'schema' as kind, s.name as space, s.name as object, quote_ident(s.name) as shown, s.nspowner as owner, a.*, null as attribute
+-- Without an access list an object has the default rights, which for functions are those of everybody. `shown` is null where
+-- it takes a look-up: of each function, which takes longer than all else, but few have surplus rights.
+held as materialized (
+  select 'schema' as kind, s.name as space, s.name as object, s.oid as id, quote_ident(s.name) as shown, s.nspowner as owner, a.*, null as attribute
   from space s
   cross join aclexplode(s.nspacl) a
   union all
-  select case c.relkind when 'S' then 'sequence' else 'table' end, s.name, c.relname, c.oid::regclass::text, c.relowner, a.*, null
+  select case c.relkind when 'S' then 'sequence' else 'table' end, s.name, c.relname, c.oid, null, c.relowner, a.*, null
   from pg_class c
   join space s on s.oid = c.relnamespace
   cross join aclexplode(c.relacl) a
   union all
-  select 'table', s.name, c.relname, c.oid::regclass::text, c.relowner, a.*, quote_ident(t.attname)
+  select 'table', s.name, c.relname, c.oid, null, c.relowner, a.*, quote_ident(t.attname)
   from pg_attribute t
   join pg_class c on c.oid = t.attrelid
   join space s on s.oid = c.relnamespace
   cross join aclexplode(t.attacl) a
   union all
-  select 'routine', s.name, p.proname, p.oid::regprocedure::text, p.proowner, a.*, null
+  select 'routine', s.name, p.proname, p.oid, null, p.proowner, a.*, null
   from pg_proc p
   join space s on s.oid = p.pronamespace
   cross join aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
   union all
-  select 'foreign server', '', f.srvname, quote_ident(f.srvname), f.srvowner, a.*, null
+  select 'foreign server', '', f.srvname, f.oid, quote_ident(f.srvname), f.srvowner, a.*, null
   from pg_foreign_server f
   cross join aclexplode(f.srvacl) a
   where f.srvname = 'skipmq' and exists (select from owner o where o.is_router)
@@ -42,13 +43,13 @@ held as (
   -- For objects that will be created.
   select 'default', s.name,
     case d.defaclobjtype when 'r' then 'tables' when 'S' then 'sequences' when 'f' then 'routines' when 'T' then 'types' end,
-    d.defaclrole::regrole::text, d.defaclrole, a.*, null
+    d.oid, d.defaclrole::regrole::text, d.defaclrole, a.*, null
   from pg_default_acl d
   join space s on s.oid = d.defaclnamespace
   cross join aclexplode(d.defaclacl) a
 ),
-judged as (
-  select h.kind, h.space, h.object, h.shown, h.owner, h.is_grantable,
+judged as materialized (
+  select h.kind, h.space, h.object, h.id, h.shown, h.owner, h.is_grantable,
     case when h.grantee = 0 then 'public' else h.grantee::regrole::text end as grantee,
     lower(h.privilege_type) || coalesce(' (' || h.attribute || ')', '') as privilege,
     coalesce(
@@ -78,11 +79,12 @@ judged as (
 -- One row for what a role has on an object, then one for all objects of an owner on which it has the same: a statement that
 -- names another owner's too is refused as a whole.
 surplus as (
-  select j.kind, j.space, j.object, j.shown, j.owner, j.grantee, j.is_given,
-    string_agg(j.privilege, ', ' order by j.privilege) as privileges
+  select j.kind, j.space, j.object,
+    case j.kind when 'routine' then j.id::regprocedure::text else coalesce(j.shown, j.id::regclass::text) end as shown,
+    j.owner, j.grantee, j.is_given, string_agg(j.privilege, ', ' order by j.privilege) as privileges
   from judged j
   where j.is_grantable or not j.is_given
-  group by j.kind, j.space, j.object, j.shown, j.owner, j.grantee, j.is_given
+  group by j.kind, j.space, j.object, j.id, j.shown, j.owner, j.grantee, j.is_given
 ),
 grouped as (
   select s.kind, s.space, s.grantee, s.is_given, s.privileges, min(s.object) as object, count(*) as number,

@@ -127,10 +127,9 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()
     # Modules find what they made when the interpreter ends.
     config.add_cleanup(gc.unfreeze)
-
-
-def pytest_unconfigure() -> None:
-    servers.remove_clusters()
+    if not hasattr(config, "workerinput"):
+        servers.keep_clusters()
+        config.add_cleanup(servers.remove_clusters)
 
 
 def pytest_collection_finish() -> None:
@@ -173,7 +172,7 @@ def server_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def embedded_databases(server_folder: Path) -> Iterator[Databases]:
-    server = servers.start(server_folder / "embedded", ephemeral=True)
+    server = servers.start(server_folder / "embedded", ephemeral=True, migrated=True)
     with server, Databases(server).connected() as found:
         yield found
 
@@ -195,7 +194,7 @@ def debian_databases(server_folder: Path) -> Iterator[Callable[[str], Databases]
         def started(version: str) -> Databases:
             folder = server_folder / f"debian-{version}"
             binaries = DEBIAN / version / "bin"
-            server = servers.start(folder, ephemeral=True, bin_dir=binaries)
+            server = servers.start(folder, ephemeral=True, bin_dir=binaries, migrated=True)
             return stack.enter_context(Databases(stack.enter_context(server)).connected())
 
         yield started

@@ -27,7 +27,7 @@ SILENT = "the server did not answer within 5 s"
 @pytest.fixture(scope="module")
 def server(server_folder: Path) -> Iterator[Databases]:
     """Give a server that these tests alone use."""
-    with servers.start(server_folder / "frozen", ephemeral=True) as started:
+    with servers.start(server_folder / "frozen", ephemeral=True, migrated=True) as started:
         yield Databases(started)
 
 

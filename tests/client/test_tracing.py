@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from support.sql import number
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 OURS = "messaging.skipmq"
+Run = Callable[[str, str], tuple[list[Any], list[dict[str, Any]]]]
 
 
 @pytest.fixture
@@ -32,19 +33,31 @@ def url(request: pytest.FixtureRequest, shop: str) -> str:
     return shop if request.param == "SQL" else str(request.getfixturevalue("node").url)
 
 
-def run(scenario: str, url: str) -> tuple[list[Any], list[dict[str, Any]]]:
-    """Run a program; return what it said, and its spans in the order of their ends."""
-    done = subprocess.run(
-        [sys.executable, ROOT / "tests" / "client" / "traced.py", scenario, url],
+@pytest.fixture(scope="module")
+def programs() -> Iterator[subprocess.Popen[str]]:
+    """Give what runs a program for each line that it gets."""
+    with subprocess.Popen(
+        [sys.executable, ROOT / "tests" / "client" / "traced.py"],
         env=environment({}),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    return found["said"], found["spans"]
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def run(programs: subprocess.Popen[str]) -> Run:
+    """Give what runs a program; it returns what that said, and its spans by their ends."""
+
+    def run(scenario: str, url: str) -> tuple[list[Any], list[dict[str, Any]]]:
+        assert programs.stdin is not None
+        assert programs.stdout is not None
+        print(scenario, url, file=programs.stdin, flush=True)
+        found = json.loads(programs.stdout.readline())
+        return found["said"], found["spans"]
+
+    return run
 
 
 def set_attribute(owner: Connection, queue: str, name: str, value: str) -> None:
@@ -56,7 +69,7 @@ def named(spans: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     return [span for span in spans if span["name"] == name]
 
 
-def test_spans_of_sender_and_consumer_are_one_trace(url: str) -> None:
+def test_spans_of_sender_and_consumer_are_one_trace(url: str, run: Run) -> None:
     said, spans = run("one", url)
 
     by_name = {span["name"]: span for span in spans}
@@ -84,7 +97,7 @@ def test_spans_of_sender_and_consumer_are_one_trace(url: str) -> None:
     assert said == [[["baggage", "own", "traceparent"], "blue"]]
 
 
-def test_program_that_exports_nothing_adds_nothing(shop: str) -> None:
+def test_program_that_exports_nothing_adds_nothing(shop: str, run: Run) -> None:
     said, spans = run("untraced", shop)
 
     # The baggage goes where the program says so; there is no span to go with it.
@@ -92,7 +105,7 @@ def test_program_that_exports_nothing_adds_nothing(shop: str) -> None:
     assert spans == []
 
 
-def test_span_has_the_outcome_and_the_error(url: str, owner: Connection) -> None:
+def test_span_has_the_outcome_and_the_error(url: str, owner: Connection, run: Run) -> None:
     policy = {"deadLetterTargetArn": Queue(Made(owner, "failed").name).arn, "maxReceiveCount": 100}
     set_attribute(owner, "orders", "RedrivePolicy", json.dumps(policy))
     owner.execute("select skipmq.send_message('orders', 'no JSON')")
@@ -126,7 +139,7 @@ def test_span_has_the_outcome_and_the_error(url: str, owner: Connection) -> None
         )
 
 
-def test_batch_is_a_span_with_links_to_its_senders(url: str) -> None:
+def test_batch_is_a_span_with_links_to_its_senders(url: str, run: Run) -> None:
     ((counts,), spans) = run("batch", url)
 
     (processed,) = named(spans, "process orders")
@@ -141,7 +154,9 @@ def test_batch_is_a_span_with_links_to_its_senders(url: str) -> None:
     assert senders[-1]["attributes"]["messaging.batch.message_count"] == 2
 
 
-def test_message_of_another_is_a_child_of_its_trace_header(url: str, node: NodeProcess) -> None:
+def test_message_of_another_is_a_child_of_its_trace_header(
+    url: str, node: NodeProcess, run: Run
+) -> None:
     sqs = client(node.url)
     header = f"Root=1-{TRACE[:8]}-{TRACE[8:]};Parent={SPAN};Sampled=1"
     sqs.send_message(
@@ -159,7 +174,7 @@ def test_message_of_another_is_a_child_of_its_trace_header(url: str, node: NodeP
 
 @pytest.mark.parametrize("value", [None, "none", 7, b"00"])
 def test_message_without_a_context_begins_a_trace(
-    shop: str, sender: Connection, value: str | float | bytes | None
+    shop: str, sender: Connection, value: str | float | bytes | None, run: Run
 ) -> None:
     given = {} if value is None else {"traceparent": value}
     Queue("orders", dict).send({}, using=sender, attributes=given)
@@ -173,7 +188,9 @@ def test_message_without_a_context_begins_a_trace(
     assert len(said) == 1
 
 
-def test_message_keeps_its_own_attributes_and_ten_at_most(url: str, owner: Connection) -> None:
+def test_message_keeps_its_own_attributes_and_ten_at_most(
+    url: str, owner: Connection, run: Run
+) -> None:
     run("many", url)
 
     own = [f"a{n}" for n in range(10)]
@@ -183,7 +200,9 @@ def test_message_keeps_its_own_attributes_and_ten_at_most(url: str, owner: Conne
     assert mine["traceparent"]["StringValue"] == "mine"
 
 
-def test_context_does_not_change_the_deduplication_of_content(url: str, owner: Connection) -> None:
+def test_context_does_not_change_the_deduplication_of_content(
+    url: str, owner: Connection, run: Run
+) -> None:
     set_attribute(owner, "orders.fifo", "ContentBasedDeduplication", "true")
 
     _, spans = run("twice", url)

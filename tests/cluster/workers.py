@@ -20,6 +20,7 @@ import psycopg
 from cluster.history import History, Op
 from skipmq import Queue
 from skipmq.client import ClientError
+from support.forks import Forked
 
 HERE = Path(__file__).resolve().parent
 # Messages a second to both queues together, and workers that share them.
@@ -143,9 +144,8 @@ class Workers:
             "WORKED_ELSEWHERE": str(self._elsewhere),
         }
         with self._log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, *words], cwd=HERE, env=variables, stdout=log, stderr=log
-            )
+            # As a fork: a worker is started every few seconds, and most of its start are imports.
+            return Forked([sys.executable, *words], cwd=HERE, env=variables, stdout=log, stderr=log)
 
     def _left(self) -> bool:
         names = [queue.name for queue in self._queues]

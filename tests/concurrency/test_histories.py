@@ -69,7 +69,7 @@ def test_history_with_topics_and_limits_breaks_no_rule(
 @pytest.fixture(scope="module")
 def clocked(server_folder: Path) -> Iterator[str]:
     """Give a database of a server of its own, whose clock nodes go by when it is moved."""
-    with servers.start(server_folder / "clocked", ephemeral=True) as server:
+    with servers.start(server_folder / "clocked", ephemeral=True, migrated=True) as server:
         url = Databases(server).migrated()
         watch(url)
         with psycopg.connect(url, autocommit=True) as owner:

@@ -162,7 +162,7 @@ def test_node_refuses_to_start_on_partitions_of_another_map(fresh: Partitions) -
         connection.execute("update skipmq.cluster set map_id = gen_random_uuid()")
 
     with pytest.raises(schema.SchemaError, match="partition 1 of the router is another map"):
-        schema.check_partitions(as_node(fresh.router))
+        schema.check_for_node(as_node(fresh.router))
     assert "partition 1 of the router says that it is another map" in doctor(fresh)
 
 
@@ -171,7 +171,7 @@ def test_node_refuses_to_start_on_exchanged_partitions(fresh: Partitions) -> Non
         connection.execute("update skipmq.cluster set partition = 0")
 
     with pytest.raises(schema.SchemaError, match="partition 1 of the router is partition 0"):
-        schema.check_partitions(as_node(fresh.router))
+        schema.check_for_node(as_node(fresh.router))
 
 
 def test_router_with_fewer_partitions_than_there_are_is_found(

@@ -11,7 +11,7 @@ import pytest
 
 from skipmq.protocol import limits
 from skipmq.server.http.connection import BODY_MINIMUM_SECONDS
-from support.hang_ups import WAYS, Leave, connections_held
+from support.hang_ups import WAYS, Leave, files_held, is_held
 from support.http import ACCOUNT, NodeProcess, WsgiProcess, client, eventually
 from support.postgres import Databases, as_node
 from support.wire import FORM, exchange, target
@@ -247,11 +247,12 @@ def test_connections_that_do_not_read_their_answers_are_closed(http_node: NodePr
     ]
     with ExitStack() as stack:
         unread = []
-        for _ in range(16):
+        for _ in range(4):
             connection = stack.enter_context(connected(http_node))
             connection.sendall("\r\n".join([*request, "", ""]).encode() + peek)
             unread.append(connection)
         eventually(lambda: len(select.select(unread, [], [], 0)[0]) == len(unread))
 
-        workers = http_node.workers()
-        eventually(lambda: not connections_held(workers, unread), seconds=60)
+        files = files_held(http_node.workers(), unread)
+        assert len(files) == len(unread)
+        eventually(lambda: not is_held(files), seconds=60)

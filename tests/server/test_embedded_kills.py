@@ -159,7 +159,7 @@ def test_locks_do_not_leak_into_the_server(data: Path) -> None:
 
 
 def test_kill_during_initdb_does_not_hurt_the_next_start(data: Path) -> None:
-    with holding(data) as holder:
+    with holding(data, by_initdb=True) as holder:
         # Or it was, while this test stood still.
         began = (data / "postgresql.new" / "PG_VERSION", data / "postgresql")
         until(lambda: any(path.exists() for path in began), "initdb is at work")

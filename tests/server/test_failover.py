@@ -28,7 +28,7 @@ DEADLINE = 2
 
 @pytest.fixture(scope="module")
 def server(server_folder: Path) -> Iterator[embedded.Server]:
-    with servers.start(server_folder / "failing", ephemeral=True) as found:
+    with servers.start(server_folder / "failing", ephemeral=True, migrated=True) as found:
         yield found
 
 

@@ -31,6 +31,19 @@ def place(public_folder: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = place.glob("*.whl")
+    return wheel
+
+
 def first_message(url: str) -> str:
     sqs = client(url)
     queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
@@ -53,14 +66,7 @@ def copy_of_the_tree(place: Path) -> Path:
     return tree
 
 
-def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = place.glob("*.whl")
+def test_wheel_has_sql_and_migrations_and_serves(place: Path, wheel: Path) -> None:
     installed = place / "installed"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(installed)
@@ -97,14 +103,7 @@ def test_wheel_has_sql_and_migrations_and_serves(place: Path) -> None:
     assert (installed / "pyspark_skipmq.py").exists()
 
 
-def test_wheel_has_a_bill_of_its_materials(place: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = place.glob("*.whl")
+def test_wheel_has_a_bill_of_its_materials(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [each for each in archive.namelist() if "/sboms/" in each]
         bill = json.loads(archive.read(name))

@@ -36,7 +36,7 @@ _number = count(1)
 @pytest.fixture(scope="module")
 def lonely(server_folder: Path) -> Iterator[tuple[Any, Connection]]:
     """Give a client and a connection of the owner."""
-    with servers.start(server_folder / "lonely", ephemeral=True) as server:
+    with servers.start(server_folder / "lonely", ephemeral=True, migrated=True) as server:
         url = Databases(server).migrated()
         with (
             connect(url) as owner,
@@ -89,7 +89,7 @@ def cluster(server_folder: Path) -> Iterator[tuple[embedded.Server, embedded.Ser
     """Give a primary that waits for any of its two standbys, and one of those."""
     # Where tests of other files come between, this is made again.
     folder = server_folder / f"replication-{next(_number)}"
-    with servers.start(folder / "primary") as primary, ExitStack() as stack:
+    with servers.start(folder / "primary", migrated=True) as primary, ExitStack() as stack:
         for name in ("one", "two"):
             standby.copy(primary.url, folder / name, name)
             last = stack.enter_context(servers.start(folder / name))

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from support.forks import Forked
 from support.http import SKIPMQ, NodeProcess, environment, eventually, free_port
 from support.processes import is_alive, session_of
 
@@ -61,7 +62,7 @@ def test_node_that_stops_with_its_starter_pings_the_watchdog(node_url: str, tmp_
         manager.bind(path)
         manager.settimeout(60)
         command = [*SKIPMQ, "serve", "--stop-on-eof"]
-        with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE) as node:
+        with Forked(command, env=variables, stdin=subprocess.PIPE) as node:
             heard: list[str] = []
             while heard.count("WATCHDOG=1") < 2:
                 heard.append(manager.recv(4096).decode())
@@ -77,9 +78,7 @@ def test_node_that_can_say_nothing_to_its_terminal_leaves_no_worker(node_url: st
     variables = environment({"database_url": node_url, "workers": 2, "port": free_port()})
     reading, writing = os.pipe()
     os.close(reading)
-    node = subprocess.Popen(
-        [*SKIPMQ, "serve"], env=variables, stderr=writing, start_new_session=True
-    )
+    node = Forked([*SKIPMQ, "serve"], env=variables, stderr=writing)
     os.close(writing)
 
     # It has had two workers, of whose readiness it speaks.

@@ -11,6 +11,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple, Self
@@ -163,16 +164,18 @@ class Crowd:
         self._number = 0
         self._handles: list[list[str]] = [[] for _ in clients]
 
-    async def ask(self, name: str) -> Walk:
+    async def ask(self, name: str, *, is_walked: bool) -> Walk:
         """Return what a request of each client takes, or one of the first alone."""
         action, _, kind = name.partition(", ")
         clients = self._clients[:1] if kind == "alone" else self._clients
+        walk = Walk(len(clients))
+        walked: AbstractContextManager[object] = walk if is_walked else nullcontext()
         requests = []
         for handles in self._handles[: len(clients)]:
             self._number += 1
             parameters = _parameters(action, kind, handles)
             requests.append(written(action, self._number, parameters, is_signed=kind == "signed"))
-        with Walk(len(clients)) as walk:
+        with walked:
             for client, each in zip(clients, requests, strict=True):
                 client.sendall(each)
             answers = [await answer(client) for client in clients]
@@ -216,7 +219,7 @@ async def walk(url: str) -> dict[str, Walk]:
         try:
             for turn in range(6):
                 for name in MOST:
-                    found = await crowd.ask(name)
+                    found = await crowd.ask(name, is_walked=turn > 2)
                     least = walks.get(name, found).opcodes.total()
                     if turn > 2 and found.opcodes.total() <= least:
                         walks[name] = found

@@ -14,6 +14,7 @@ import runpy
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -208,6 +209,7 @@ def _become(streams: list[int], words: list[str], folder: str, variables: dict[s
     os.chdir(folder)
     os.environ.clear()  # noqa: TID251 - a process's own.
     os.environ.update(variables)  # noqa: TID251
+    tempfile.tempdir = None
     sys.argv = ["skipmq", *words]
     sys.path.insert(0, folder)
     release = sys.modules["skipmq.release"]

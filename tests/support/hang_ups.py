@@ -1,9 +1,11 @@
 """Receivers that hang up, on raw sockets."""
 
 import json
+import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import psutil
 
@@ -47,6 +49,24 @@ def asked(port: int, queue: str, wait: int) -> socket.socket:
 
 def connections_held(workers: list[psutil.Process], clients: list[socket.socket]) -> int:
     """Return how many of the connections of clients the workers of a node still have."""
+    return len(files_held(workers, clients))
+
+
+def files_held(workers: list[psutil.Process], clients: list[socket.socket]) -> dict[Path, Path]:
+    """Return the files that the workers have of the connections of clients, and what they are.
+
+    To wait for the end of those is cheap: to list connections reads all those of the machine.
+    """
     ports = {each.getsockname()[1] for each in clients}
-    held = [each for worker in workers for each in worker.net_connections("tcp")]
-    return sum(each.raddr.port in ports for each in held if each.raddr)
+    held = [(worker, each) for worker in workers for each in worker.net_connections("tcp")]
+    files = [
+        Path(f"/proc/{worker.pid}/fd/{each.fd}")
+        for worker, each in held
+        if each.raddr and each.raddr.port in ports
+    ]
+    return {file: file.readlink() for file in files}
+
+
+def is_held(files: Mapping[Path, Path]) -> bool:
+    """Tell whether any of these files is open still."""
+    return any(os.path.lexists(file) and file.readlink() == held for file, held in files.items())

@@ -24,6 +24,7 @@ import botocore.session
 import psutil
 from botocore.config import Config
 
+from skipmq.telemetry.metrics_folder import INTERVAL
 from support.forks import Forked
 from support.processes import is_alive
 
@@ -96,8 +97,9 @@ class NodeProcess:
         self.owner_url = ""
         # Who vouches for its certificate.
         self.ca: Path | None = None
-        # Variables that are not of SkipMQ may concern an interpreter that starts.
-        start = subprocess.Popen[str] if variables else Forked
+        # Those of the interpreter concern one that starts.
+        is_about_start = any(name.startswith("PYTHON") for name in variables or ())
+        start = subprocess.Popen[str] if is_about_start else Forked
         self.process = start(
             self.command(*options),
             env=environment(settings) | dict(variables or {}),
@@ -146,7 +148,12 @@ class NodeProcess:
             request = urllib.request.Request(self.probes_url + "/metrics", headers=headers)
             with urllib.request.urlopen(request, timeout=30, context=self._context) as response:
                 text = str(response.read().decode())
-            return text if asked - _value(text, "skipmq_metrics_age_seconds") >= called else ""
+            age = _value(text, "skipmq_metrics_age_seconds")
+            if asked - age >= called:
+                return text
+            # Until then there is nothing new.
+            threading.Event().wait(max(0.0, INTERVAL - age))
+            return ""
 
         return str(eventually(published))
 

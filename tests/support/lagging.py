@@ -29,7 +29,7 @@ class Lagging:
         self._folder = folder
         self._stack = ExitStack()
         self._primary = self._stack.enter_context(
-            servers.start(folder / "lagging-primary", ephemeral=True)
+            servers.start(folder / "lagging-primary", ephemeral=True, migrated=True)
         )
         # The owner's address: of the primary, and of the standby after the failover.
         self.url = Databases(self._primary).migrated()

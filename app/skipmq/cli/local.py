@@ -145,8 +145,7 @@ def open_node(settings: Settings, url: str = "", *, create: bool = False) -> Ite
         user = ""
         if not url:
             _, url = stack.enter_context(open_database(settings, create=create))
-            schema.check(url)
-            schema.check_partitions(url)
+            schema.check_for_node(url)
             user = account_name()
         yield stack.enter_context(closing(LocalNode(settings, url, user)))
 

@@ -162,9 +162,7 @@ def _serve(
     from skipmq.database import schema  # noqa: PLC0415
     from skipmq.server.processes import serve  # noqa: PLC0415
 
-    schema.check(url)
-    schema.check_partitions(url)
-    schema.warn_of_surplus_rights(url)
+    schema.check_for_node(url, warns=True)
     declared.declare_queues(settings, url)
     serve.run(
         *(settings, address, url, own, is_ready),

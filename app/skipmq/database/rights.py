@@ -73,18 +73,19 @@ def surplus(url: str) -> list[Finding]:
     Raises psycopg.OperationalError when the database is unavailable.
     """
     with maintenance.connect(url) as connection:
-        return _surplus(connection)
+        return surplus_on(connection)
 
 
 def revoke_surplus(connection: psycopg.Connection[Any]) -> None:
     """Revoke, in the transaction, the rights that SkipMQ does not give; skip another owner's."""
-    for finding in _surplus(connection):
+    for finding in surplus_on(connection):
         assert finding.statement is not None
         with suppress(psycopg.errors.InsufficientPrivilege), connection.transaction():
             connection.execute(finding.statement.encode())
 
 
-def _surplus(connection: psycopg.Connection[Any]) -> list[Finding]:
+def surplus_on(connection: psycopg.Connection[Any]) -> list[Finding]:
+    """Return what `surplus` returns, on a connection that is there."""
     found = _findings(connection, files.surplus())
     if connection.execute(_MAY_SEE_GRANTS).fetchone() == (True,):
         found += [Finding(*row) for row in connection.execute(_DANGLING).fetchall()]

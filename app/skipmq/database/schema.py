@@ -69,12 +69,16 @@ def inspect(url: str) -> State:
     Raises psycopg.OperationalError when the database is unavailable.
     """
     with maintenance.connect(url) as connection:
-        found = _found(connection)
-        info = connection.info
-        pid = connection.execute("select pg_backend_pid()").fetchone()
-        has_pooler = pid != (info.backend_pid,)
-        encoding = info.parameter_status("server_encoding") or "UTF8"
-        return State(found, _revisions()[-1], info.server_version, encoding, has_pooler)
+        return _state(connection)
+
+
+def _state(connection: psycopg.Connection[Any]) -> State:
+    found = _found(connection)
+    info = connection.info
+    pid = connection.execute("select pg_backend_pid()").fetchone()
+    has_pooler = pid != (info.backend_pid,)
+    encoding = info.parameter_status("server_encoding") or "UTF8"
+    return State(found, _revisions()[-1], info.server_version, encoding, has_pooler)
 
 
 def _found(connection: psycopg.Connection[Any]) -> str | None:
@@ -102,7 +106,10 @@ def check(url: str) -> State:
     A release uses its own schema and that of the next release's `pre` migration, which only adds.
     Raises SchemaError for any other, and where a pooler shares sessions.
     """
-    state = inspect(url)
+    return _checked(url, inspect(url))
+
+
+def _checked(url: str, state: State) -> State:
     check_server(state)
     check_sessions(url, state)
     if state.found is None:
@@ -123,34 +130,22 @@ def check(url: str) -> State:
     )
 
 
-def check_partitions(url: str) -> None:
-    """Raise SchemaError where a router's partitions are not those of its map.
+def check_for_node(url: str, *, warns: bool = False) -> None:
+    """Check the schema, and that the partitions of a router are those of its map.
 
-    A statement on a queue would go astray. A partition that is unavailable is not checked. Raises
-    psycopg.OperationalError when the router is unavailable.
+    Otherwise a statement on a queue would go astray. With `warns` log the rights that roles have
+    beyond those that SkipMQ gives. A partition that is unavailable is left out. Raises SchemaError,
+    and psycopg.OperationalError when the database is unavailable.
     """
-    router = _read_map(url)
-    for number, partition in enumerate(partition_urls(url, router[2])):
-        try:
-            with maintenance.connect(partition, connect_timeout=2) as connection:
-                found = _map(connection)
-        except psycopg.OperationalError:
-            continue
-        if found[:2] != (number, router[1]):
-            what = "another map" if found[1] != router[1] else f"partition {found[0]}"
-            raise SchemaError(
-                f"partition {number} of the router is {what}: see `skipmq partitions doctor`"
-            )
-
-
-def warn_of_surplus_rights(url: str) -> None:
-    """Log the rights that roles have beyond those that SkipMQ gives, of each partition too.
-
-    A partition that is unavailable is left out. Raises psycopg.OperationalError when the database
-    is unavailable.
-    """
-    found = rights.surplus(url)
-    for partition in partitions(url):
+    # On one connection: to open one costs more than to ask.
+    with maintenance.connect(url) as connection:
+        _checked(url, _state(connection))
+        router = _map(connection)
+        found = rights.surplus_on(connection) if warns else []
+    partitions = partition_urls(url, router[2])
+    for number, partition in enumerate(partitions):
+        _check_partition(number, partition, router[1])
+    for partition in partitions if warns else ():
         with suppress(psycopg.OperationalError):
             found += rights.surplus(partition)
     for right in found:
@@ -162,17 +157,27 @@ def warn_of_surplus_rights(url: str) -> None:
         )
 
 
+def _check_partition(number: int, url: str, router: UUID | None) -> None:
+    """Raise SchemaError where a partition is not the one of the router's map."""
+    try:
+        with maintenance.connect(url, connect_timeout=2) as connection:
+            found = _map(connection)
+    except psycopg.OperationalError:
+        return
+    if found[:2] != (number, router):
+        what = "another map" if found[1] != router else f"partition {found[0]}"
+        raise SchemaError(
+            f"partition {number} of the router is {what}: see `skipmq partitions doctor`"
+        )
+
+
 def partitions(url: str) -> list[str]:
     """Return the addresses of a router's partitions; none where the database is no router.
 
     Raises psycopg.OperationalError when it is unavailable.
     """
-    return partition_urls(url, _read_map(url)[2])
-
-
-def _read_map(url: str) -> tuple[int | None, UUID | None, list[str]]:
     with maintenance.connect(url) as connection:
-        return _map(connection)
+        return partition_urls(url, _map(connection)[2])
 
 
 def _map(connection: psycopg.Connection[Any]) -> tuple[int | None, UUID | None, list[str]]:

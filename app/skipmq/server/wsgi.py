@@ -39,9 +39,7 @@ def application(mount: web.Mount) -> flask.Flask:
             ["SKIPMQ_MASTER_KEY: signatures need one; SKIPMQ_AUTH=off allows every caller"]
         )
     logs.configure(settings.log_level, settings.log_format)
-    schema.check(settings.database_url)
-    schema.check_partitions(settings.database_url)
-    schema.warn_of_surplus_rights(settings.database_url)
+    schema.check_for_node(settings.database_url, warns=True)
     traces = tracing(settings, str(os.getpid()))
     metrics = Metrics(janitor=True)
     loop = asyncio.new_event_loop()

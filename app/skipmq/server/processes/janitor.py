@@ -34,6 +34,11 @@ SCHEDULES = "run schedules"
 NAMED_AFTER = 60.0
 # Seconds between two looks for partitions that were added.
 _GROWTH_INTERVAL = 60.0
+# What begins with the node: nothing can be settled without a partition, and clients wait for tasks
+# and schedules. The rest begins after its interval, and no more than some seconds: its first run in
+# a new session takes as much of the server's processors as the start of a node.
+_URGENT = frozenset({"create partitions", MOVES.name, SCHEDULES})
+_POSTPONED = 2.0
 
 
 @dataclass(slots=True)
@@ -133,8 +138,11 @@ class Janitor:
         )
 
     async def run(self) -> None:
-        """Run until cancelled."""
+        """Run until cancelled, first what is urgent."""
         pause = 0.0
+        for task in self._tasks:
+            if task.name not in _URGENT:
+                task.due = monotonic() + min(task.interval, _POSTPONED)
         while True:
             if await self._tasks_changed.sleep(pause):
                 for task in self._tasks:

@@ -14,7 +14,6 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
@@ -23,7 +22,7 @@ from xdist.scheduler import LoadScopeScheduling
 from support import servers
 from support.http import eventually
 from support.partitions import plproxy_server
-from support.postgres import DEBIAN, Connection, Databases, as_node, debian_servers
+from support.postgres import DEBIAN, Connection, Databases, as_node, connected, debian_servers
 
 if TYPE_CHECKING:
     from support.browser import Browser
@@ -228,23 +227,22 @@ def bare_server(_own_server: Databases) -> Iterator[Databases]:
 
 @pytest.fixture
 def database(databases: Databases) -> Iterator[str]:
-    """Give the owner's URL of a fresh database."""
-    url = databases.migrated()
-    yield url
-    databases.drop(url)
+    """Give the owner's URL of a database that is as new."""
+    with databases.lend() as url:
+        yield url
 
 
 @pytest.fixture
 def owner(database: str) -> Iterator[Connection]:
     """Give a connection of the schema's owner, who may move the clock."""
-    with psycopg.connect(database, autocommit=True) as connection:
+    with connected(database) as connection:
         yield connection
 
 
 @pytest.fixture
 def node(database: str) -> Iterator[Connection]:
     """Give a connection with a node's rights."""
-    with psycopg.connect(as_node(database), autocommit=True) as connection:
+    with connected(as_node(database)) as connection:
         yield connection
 
 

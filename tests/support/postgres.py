@@ -9,12 +9,13 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import psycopg
 from psycopg.sql import SQL, Identifier
 
 from skipmq.database import embedded, schema
+from support.lending import Connection, LentDatabase, install
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN = Path("/usr/lib/postgresql")
@@ -22,8 +23,8 @@ SUPPORTED = range(15, 19)
 _number = count(1)
 _MADE_DATABASES = "select datname from pg_database where datname !~ '^(postgres|template[01])$'"
 _MADE_ROLES = "select rolname from pg_roles where rolname <> 'postgres' and rolname !~ '^pg_'"
-
-Connection = psycopg.Connection[tuple[Any, ...]]
+# Databases that are lent, by the URLs of their owners and of nodes.
+_LENT: dict[str, LentDatabase] = {}
 
 
 class Databases:
@@ -33,12 +34,15 @@ class Databases:
         self.server = server
         self._templates: dict[date, str] = {}
         self._kept: Connection | None = None
+        self._lendable: dict[date, str] = {}
+        self._returned: LentDatabase | None = None
 
     @contextmanager
     def connected(self) -> Iterator[Self]:
         """Keep one connection for all databases: to connect takes a fifth of what a copy takes."""
         with psycopg.connect(self.server.url, autocommit=True) as self._kept:
             yield self
+            self._close_returned()
         self._kept = None
 
     def _connection(self) -> AbstractContextManager[Connection]:
@@ -67,9 +71,7 @@ class Databases:
 
     def _template(self, connection: Connection) -> str:
         # The partitions of its history begin with the day of the migration.
-        row = connection.execute("select (now() at time zone 'UTC')::date").fetchone()
-        assert row is not None
-        (today,) = row
+        today = _today(connection)
         if today not in self._templates:
             # The cluster may have it, or another one that made databases on this server.
             name = f"migrated_{today:%Y%m%d}"
@@ -82,8 +84,40 @@ class Databases:
             self._templates[today] = name
         return self._templates[today]
 
+    @contextmanager
+    def lend(self) -> Iterator[str]:
+        """Make a database, or restore the one that was lent last; yield its owner's URL."""
+        lent, self._returned = self._returned, None
+        if lent is None:
+            lent = LentDatabase(self._copied_to_lend())
+        urls = (lent.url, as_node(lent.url))
+        _LENT.update(dict.fromkeys(urls, lent))
+        yield lent.url
+        for url in urls:
+            del _LENT[url]
+        if lent.restore() and self._returned is None:
+            self._returned = lent
+        else:
+            lent.close()
+            self.drop(lent.url)
+
+    def _copied_to_lend(self) -> str:
+        with self._connection() as connection:
+            today = _today(connection)
+        if today not in self._lendable:
+            self._lendable[today] = self.migrated()
+            install(self._lendable[today])
+        return self.copy(self._lendable[today])
+
+    def _close_returned(self) -> None:
+        if self._returned:
+            self._returned.close()
+            self._returned = None
+
     def copy(self, url: str) -> str:
         """Make a copy of a database that nothing is connected to; return its owner's URL."""
+        if url in _LENT:
+            _LENT[url].close()
         with self._connection() as connection:
             return self._copied(connection, psycopg.conninfo.conninfo_to_dict(url)["dbname"])
 
@@ -102,15 +136,25 @@ class Databases:
 
     def clear(self) -> None:
         """Drop all databases and roles that a new server does not have."""
+        self._close_returned()
         with self._connection() as connection:
             for name in _names(connection, _MADE_DATABASES):
                 connection.execute(SQL("drop database {} with (force)").format(name))
             if roles := SQL(", ").join(_names(connection, _MADE_ROLES)).as_string():
                 connection.execute(f"drop owned by {roles}; drop role {roles}".encode())
         self._templates.clear()
+        self._lendable.clear()
 
     def url(self, name: str) -> str:
         return re.sub(r"/postgres\?", f"/{name}?", self.server.url)
+
+
+def _today(connection: Connection) -> date:
+    """Return the server's day: the partitions of the history begin with that of the migration."""
+    row = connection.execute("select (now() at time zone 'UTC')::date").fetchone()
+    assert row is not None
+    today: date = row[0]
+    return today
 
 
 def _names(connection: Connection, statement: str) -> list[Identifier]:
@@ -120,6 +164,16 @@ def _names(connection: Connection, statement: str) -> list[Identifier]:
 def as_node(url: str) -> str:
     """Return the URL with which a node would connect: with no more rights than it needs."""
     return url.replace("postgresql://postgres@", "postgresql://skipmq_node@")
+
+
+@contextmanager
+def connected(url: str) -> Iterator[Connection]:
+    """Yield a connection, in a database that is lent the one that earlier tests had."""
+    if url in _LENT:
+        yield _LENT[url].session(url)
+        return
+    with psycopg.connect(url, autocommit=True) as connection:
+        yield connection
 
 
 def as_reader(url: str) -> str:

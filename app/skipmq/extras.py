@@ -1,5 +1,6 @@
 """The parts of SkipMQ that are installed apart, and the error where they are not there."""
 
+from functools import cache
 from importlib.util import find_spec
 
 # What each requirement of the extra `server` is imported as; a test compares them.
@@ -14,6 +15,7 @@ class MissingExtraError(ImportError):
     """An extra of SkipMQ is not installed; the message has the remedy."""
 
 
+@cache
 def has_server() -> bool:
     """Return whether all that a node needs is installed, without importing it."""
     return all(find_spec(name) is not None for name in SERVER)

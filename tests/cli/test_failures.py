@@ -12,6 +12,7 @@ from skipmq.config.settings import Settings
 from skipmq.server.processes import listening
 from support import commands
 from support.commands import invoke
+from support.forks import Forked
 from support.http import SKIPMQ, environment
 from support.postgres import Databases, as_node
 
@@ -109,7 +110,7 @@ def test_reader_that_is_gone_ends_a_command_without_a_word(url: str) -> None:
 
 def test_interrupt_at_a_question_ends_with_130(url: str) -> None:
     commands.run("queue", "create", "orders", database_url=url)
-    with subprocess.Popen(
+    with Forked(
         [*SKIPMQ, "queue", "purge", "orders"],
         env=environment({"database_url": url}),
         stdin=subprocess.PIPE,

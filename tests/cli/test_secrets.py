@@ -106,10 +106,18 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _ways() -> Iterator[Any]:
+    """Yield commands, settings and their origins; slow are those of which parts are in others."""
+    for command in ("serve", "config", "doctor"):
+        for setting in ("database_url", "analytics_url"):
+            for origin in ("variable", "file of the secret", "TOML"):
+                is_fast = command == "config" or (setting, origin) == ("database_url", "variable")
+                marks = [] if is_fast else [pytest.mark.slow]
+                yield pytest.param(command, setting, origin, marks=marks)
+
+
 @pytest.mark.parametrize("name", [*MISTYPED, *UNREACHABLE])
-@pytest.mark.parametrize("command", ["serve", "config", "doctor"])
-@pytest.mark.parametrize("setting", ["database_url", "analytics_url"])
-@pytest.mark.parametrize("origin", ["variable", "file of the secret", "TOML"])
+@pytest.mark.parametrize(("command", "setting", "origin"), [*_ways()])
 def test_mistyped_url_is_refused_without_its_password(
     place: Path, name: str, command: str, setting: str, origin: str
 ) -> None:

@@ -82,7 +82,7 @@ def test_what_cannot_be_reached_is_reported_as_json(place: str) -> None:
 
 
 def test_watch_repeats_until_it_is_interrupted(url: str) -> None:
-    with subprocess.Popen(
+    with forks.Forked(
         [*SKIPMQ, "trouble", "--watch", "--json"],
         env=environment({"database_url": url}),
         stdout=subprocess.PIPE,

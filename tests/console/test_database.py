@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from skipmq.database import embedded
-from support import standby
+from support import servers, standby
 from support.browser import Browser
 from support.clock import connect
 from support.http import NodeProcess, eventually
@@ -74,11 +74,11 @@ def test_snapshot_that_is_held_shows_when_the_page_refreshes(
 
 
 @pytest.fixture
-def replicated(public_folder: Path) -> Iterator[tuple[NodeProcess, str]]:
+def replicated(server_folder: Path) -> Iterator[tuple[NodeProcess, str]]:
     """Give a node whose commits a standby acknowledges, and the URL of the owner."""
-    place = public_folder / "console-replicated"
+    place = server_folder / "console-replicated"
     with ExitStack() as stack:
-        server = stack.enter_context(embedded.start(place / "first"))
+        server = stack.enter_context(servers.start(place / "first"))
         url = Databases(server).migrated()
         standby.copy(server.url, place / "second", "follower")
         stack.enter_context(embedded.start(place / "second"))

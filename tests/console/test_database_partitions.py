@@ -7,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq.database import embedded
+from support import servers
 from support.browser import Browser
 from support.http import NodeProcess, eventually
 from support.partitions import Partitions
@@ -16,11 +16,11 @@ from support.postgres import Databases, as_node
 
 @pytest.fixture
 def away(
-    embedded_databases: Databases, router_server: Databases, public_folder: Path
+    embedded_databases: Databases, router_server: Databases, server_folder: Path
 ) -> Iterator[tuple[NodeProcess, Partitions, Databases]]:
     """Give a node behind a router, whose first partition has a server of its own."""
     with ExitStack() as stack:
-        server = embedded.start(public_folder / "console-first", ephemeral=True)
+        server = servers.start(server_folder / "console-first", ephemeral=True)
         stack.callback(server.release)
         first = Databases(server)
         made = Partitions([first, embedded_databases], router_server)

@@ -168,17 +168,17 @@ def test_page_refreshes_itself_while_it_is_in_view(
     assert browser.focused() == name
 
     browser.hide(hidden=True)
-    browser.let_pass(5)  # What was asked for before.
+    browser.let_pass(2)  # What was asked for before.
     asked = browser.run("return window.asked")
-    browser.let_pass(20)
+    browser.let_pass(6)
     assert browser.run("return window.asked") == asked
     browser.hide(hidden=False)
     eventually(lambda: browser.run("return window.asked") > asked)
 
     browser.click("#live")
-    browser.let_pass(5)
+    browser.let_pass(2)
     asked = browser.run("return window.asked")
-    browser.let_pass(20)
+    browser.let_pass(6)
     assert browser.run("return window.asked") == asked
     browser.click("#live")
 

@@ -275,7 +275,7 @@ def masking(embedded_databases: Databases) -> Iterator[NodeProcess]:
         yield process.ready()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def visitor(masking: NodeProcess) -> Visitor:
     """Give a visitor of a node with a message that has secrets."""
     sqs: Any = client(masking.url)

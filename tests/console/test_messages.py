@@ -118,7 +118,7 @@ def test_list_refreshes_itself_and_pauses_while_it_is_used(
 
     browser.click(".message [name=reference]")
     sqs.send_message(QueueUrl=url, MessageBody="second")
-    browser.let_pass(10)
+    browser.let_pass(3)
 
     assert previews(browser) == ["first"]
     eventually(lambda: browser.text("[data-liveness]") == _PAUSED)

@@ -1,6 +1,8 @@
 """The list of queues: its orders, filters and columns, and what is left of them on a phone."""
 
 import json
+import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -53,25 +55,57 @@ def test_queues_in_trouble_come_first_and_say_why(browser: Browser, page: str) -
     assert browser.texts("tbody .badge") == ["dead-lettered", "dead letters"]
 
 
+def test_columns_sort_on_the_server_and_turn(browser: Browser, page: str) -> None:
+    browser.look("desktop", "light")
+    browser.open(page)
+
+    browser.click("#sort-visible")
+    eventually(lambda: browser.each("thead [aria-sort]", "e.ariaSort") == ["descending"])
+    assert rows(browser)[0] == "listed-full"
+    browser.click("#sort-visible")
+
+    eventually(lambda: browser.each("thead [aria-sort]", "e.ariaSort") == ["ascending"])
+    assert rows(browser)[-1] == "listed-full"
+    assert "sort=visible&dir=asc" in browser.driver.current_url
+    assert browser.run("return document.querySelector('#sort').value") == "visible"
+
+
+def listed(page: str) -> list[str]:
+    """Return the names of a page's rows."""
+    return re.findall(r"<a [^>]*>(listed-[^<]*)</a>", page.partition("<tbody")[2])
+
+
+def link(page: str, identity: str) -> str:
+    """Return where a link of a page leads to."""
+    return unescape(page.partition(f'id="{identity}" href="')[2].partition('"')[0])
+
+
 @pytest.mark.parametrize(
     ("column", "first"),
     [("visible", "listed-full"), ("dead-lettered", "listed-failing"), ("sent", "listed-full")],
 )
-def test_columns_sort_on_the_server_and_turn(
-    browser: Browser, page: str, column: str, first: str
+def test_heading_of_a_column_leads_to_its_order(
+    node: NodeProcess, shop: str, column: str, first: str
 ) -> None:
+    visitor = Visitor(node.url)
+    page = visitor.get(f"queues?q={shop}").body
+
+    descending = visitor.get(link(page, f"sort-{column}")).body
+    ascending = visitor.get(link(descending, f"sort-{column}")).body
+
+    assert (listed(descending)[0], listed(ascending)[-1]) == (first, first)
+
+
+def test_filter_is_in_the_address(browser: Browser, page: str) -> None:
     browser.look("desktop", "light")
     browser.open(page)
 
-    browser.click(f"#sort-{column}")
-    eventually(lambda: browser.each("thead [aria-sort]", "e.ariaSort") == ["descending"])
-    assert rows(browser)[0] == first
-    browser.click(f"#sort-{column}")
+    browser.click("#only-backlog")
 
-    eventually(lambda: browser.each("thead [aria-sort]", "e.ariaSort") == ["ascending"])
-    assert rows(browser)[-1] == first
-    assert f"sort={column}&dir=asc" in browser.driver.current_url
-    assert browser.run("return document.querySelector('#sort').value") == column
+    eventually(lambda: rows(browser) == ["listed-full"])
+    browser.open(browser.driver.current_url)
+    assert rows(browser) == ["listed-full"]
+    assert browser.complaints() == []
 
 
 @pytest.mark.parametrize(
@@ -84,16 +118,13 @@ def test_columns_sort_on_the_server_and_turn(
         ("fifo", ["listed-line.fifo"]),
     ],
 )
-def test_filter_is_in_the_address(browser: Browser, page: str, only: str, found: list[str]) -> None:
-    browser.look("desktop", "light")
-    browser.open(page)
+def test_link_of_a_filter_leads_to_its_queues(
+    node: NodeProcess, shop: str, only: str, found: list[str]
+) -> None:
+    visitor = Visitor(node.url)
+    page = visitor.get(f"queues?q={shop}").body
 
-    browser.click(f"#only-{only}")
-
-    eventually(lambda: rows(browser) == found)
-    browser.open(browser.driver.current_url)
-    assert rows(browser) == found
-    assert browser.complaints() == []
+    assert listed(visitor.get(link(page, f"only-{only}")).body) == found
 
 
 def test_tag_filters(node: NodeProcess, shop: str) -> None:

@@ -64,18 +64,18 @@ def test_messages_are_shown_as_they_come(
     # What was asked for before has its answer.
     eventually(lambda: browser.run("return window.open.size === 0"))
     sqs.send_message(QueueUrl=url, MessageBody="meanwhile")
-    browser.let_pass(10)  # What was asked for before.
+    browser.let_pass(3)  # What was asked for before.
     asked = browser.run("return window.asked")
-    browser.let_pass(60)
+    browser.let_pass(15)
     assert browser.run("return window.asked") == asked
     assert "meanwhile" not in shown(browser)
     browser.press(KEYS.SPACE)
     eventually(lambda: shown(browser)[0] == "meanwhile")
 
     browser.hide(hidden=True)
-    browser.let_pass(10)
+    browser.let_pass(3)
     asked = browser.run("return window.asked")
-    browser.let_pass(60)
+    browser.let_pass(15)
     assert browser.run("return window.asked") == asked
     browser.hide(hidden=False)
     eventually(lambda: browser.run("return window.asked") > asked)

@@ -94,6 +94,12 @@ FORMS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def queue(queues: Any) -> str:
+    """Give the URL of a queue that no request of these reaches."""
+    return str(queues.create_queue(QueueName="never-reached")["QueueUrl"])
+
+
 def check(answer: Answer) -> None:
     failed = "Failed" in answer.body and answer.status == 200
     assert failed or 400 <= answer.status < 500, (answer.status, answer.body)

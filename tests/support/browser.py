@@ -27,6 +27,24 @@ LOOKS = (("phone", "light"), ("desktop", "dark"), ("phone", "dark"), ("desktop",
 KEYS = Keys
 _SOUNDNESS = Path(__file__).with_name("soundness.js").read_text()
 
+# What has the focus, as a person would say it.
+_FOCUSED = (
+    "(() => { const e = document.activeElement; return !e ? '' : e.getAttribute('aria-label')"
+    " || e.labels?.[0]?.textContent.trim() || e.textContent.trim() || e.tagName; })()"
+)
+# Notes what each tabulator leads to, and takes those that come after the element is reached.
+_TABS = f"""
+const [name] = arguments, seen = [], listeners = new AbortController();
+const is_there = () => seen.at(-1)?.startsWith(name) ?? false;
+const listen = (event, act) => addEventListener(event, (e) => {{ if (e.key === "Tab") act(e); }},
+  {{capture: true, signal: listeners.signal}});
+listen("keydown", (event) => {{ if (is_there()) event.preventDefault(); }});
+listen("keyup", () => {{ if (!is_there()) seen.push({_FOCUSED}); }});
+window.tabs = () => {{ listeners.abort(); return seen; }};
+"""
+# How often pages refresh where they do so fast, in milliseconds.
+_FAST = 200
+
 _HIDE = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
 
 
@@ -42,6 +60,8 @@ class Browser:
             "--disable-gpu",
             "--hide-scrollbars",
             "--disable-dev-shm-usage",
+            # What moves is drawn sixty times a second while it is looked at.
+            "--force-prefers-reduced-motion",
         ):
             options.add_argument(each)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
@@ -138,27 +158,21 @@ class Browser:
         webdriver.ActionChains(self.driver).send_keys(*keys).perform()
 
     def focused(self) -> str:
-        """Return what has the focus, as a person would say it."""
-        return str(
-            self.run(
-                "const e = document.activeElement; if (!e) return '';"
-                "return e.getAttribute('aria-label') || e.labels?.[0]?.textContent.trim()"
-                " || e.textContent.trim() || e.tagName"
-            )
-        )
+        return str(self.run(f"return {_FOCUSED}"))
 
     def tab_to(self, name: str, most: int = 80) -> None:
         """Go from element to element by the tabulator until one of that name has the focus."""
-        seen = []
-        for _ in range(most):
-            self.press(Keys.TAB)
+        seen: list[str] = []
+        for _ in range(0, most, 10):
+            self.driver.execute_script(_TABS, name)
+            self.press(*[Keys.TAB] * 10)
             # A page learns of its scrolling in the next frame, if no other page comes meanwhile.
             with suppress(JavascriptException):
-                self.driver.execute_async_script(
-                    "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+                seen += self.driver.execute_async_script(
+                    "const done = arguments[0], seen = window.tabs();"
+                    "requestAnimationFrame(() => requestAnimationFrame(() => done(seen)))"
                 )
-            seen.append(self.focused())
-            if seen[-1].startswith(name):
+            if seen and seen[-1].startswith(name):
                 return
         raise AssertionError(f"the tabulator does not lead to {name}, but to {seen}")
 
@@ -193,11 +207,11 @@ class Browser:
 
     @contextmanager
     def hastened(self) -> Iterator[None]:
-        """Have the pages that are opened in the block refresh every 50 ms, not every 5 s."""
+        """Have the pages that are opened in the block refresh every 0.2 s, not every 5 s."""
         source = (
             "const wait = setTimeout;"
             "window.setTimeout = (what, time, ...more) =>"
-            " wait(what, time === 5000 ? 50 : time, ...more);"
+            f" wait(what, time === 5000 ? {_FAST} : time, ...more);"
             "window.asked = 0;"
             "addEventListener('htmx:beforeRequest', () => { window.asked += 1; });"
         )
@@ -222,7 +236,8 @@ class Browser:
         """Wait for as long as a page that refreshes would have done it so often."""
         self.driver.execute_async_script(
             "const [times, done] = arguments; let left = times;"
-            "const next = () => { left -= 1; left ? setTimeout(next, 50) : done(); }; next();",
+            f"const next = () => {{ left -= 1; left ? setTimeout(next, {_FAST}) : done(); }};"
+            "next();",
             times,
         )
 
@@ -239,22 +254,27 @@ class Browser:
         }  # fmt: skip
         self.driver.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
 
-    def findings(self, axe: str, *rules: str) -> list[str]:
+    def findings(self, axe: str, *, contrast: bool = False) -> list[str]:
         """Return what axe-core, whose script is given, finds serious or critical.
 
-        Without rules it looks for all that it knows.
+        The contrast of texts, most of what it computes for, is looked for alone or not at all.
         """
+        options = (
+            {"runOnly": ["color-contrast"]}
+            if contrast
+            else {"rules": {"color-contrast": {"enabled": False}}}
+        )
         script = (
-            "const [rules, done] = arguments;"
-            "const only = rules.length ? {runOnly: rules} : {};"
-            "axe.run({resultTypes: ['violations'], ...only}).then((found) => done(found.violations"
+            "const [options, done] = arguments;"
+            "axe.run({resultTypes: ['violations'], ...options}).then((found) =>"
+            " done(found.violations"
             ".filter((each) => ['serious', 'critical'].includes(each.impact))"
             ".map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`)),"
             " (error) => done([String(error)]))"
         )
         if not self.run("return 'axe' in window"):
             self.run(axe)
-        found: list[str] = self.driver.execute_async_script(script, rules)
+        found: list[str] = self.driver.execute_async_script(script, options)
         return found
 
     def complaints(self) -> list[str]:

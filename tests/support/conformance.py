@@ -53,6 +53,7 @@ def modelled() -> set[Fact]:
     return facts
 
 
+@cache
 def claims() -> dict[Fact, set[str]]:
     """Return the facts of the table, each with the tests that exercise it."""
     found: dict[Fact, set[str]] = {}

@@ -212,6 +212,10 @@ def _become(streams: list[int], words: list[str], folder: str, variables: dict[s
     tempfile.tempdir = None
     sys.argv = ["skipmq", *words]
     sys.path.insert(0, folder)
+    # What is asked of the streams and of the environment when it is made.
+    output: Any = sys.modules["skipmq.cli.output"]
+    output.out.__init__()
+    output.err.__init__(stderr=True)
     release = sys.modules["skipmq.release"]
     release.STARTED = monotonic()  # type: ignore[attr-defined]
 

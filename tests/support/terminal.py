@@ -11,6 +11,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Self
 
+from support.forks import Forked
+
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _HOME = "\x1b[H"
 ALTERNATE, ORDINARY = "\x1b[?1049h", "\x1b[?1049l"
@@ -37,14 +39,16 @@ class Terminal:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         sizes = {"COLUMNS", "LINES"}
-        self.process = subprocess.Popen(
+        # A fork cannot take the terminal, for its keys to send signals.
+        start = subprocess.Popen[bytes] if sends_signals else Forked
+        self.process = start(
             command,
             env={k: v for k, v in variables.items() if k not in sizes} | {"TERM": "xterm"},
             stdin=self._slave,
             stdout=self._slave,
             stderr=self._slave,
             start_new_session=True,
-            preexec_fn=self._take if sends_signals else None,  # noqa: PLW1509 - one call.
+            preexec_fn=self._take if sends_signals else None,
         )
 
     def resize(self, lines: int, columns: int) -> None:

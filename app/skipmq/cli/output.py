@@ -36,6 +36,10 @@ _BOUNDARY = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 class _Visible(Console):
     """A console for text of others, of which nothing reaches the terminal that controls it."""
 
+    def __init__(self, *, stderr: bool = False) -> None:
+        width = None if stderr or sys.stdout.isatty() else _UNWRAPPED
+        super().__init__(highlight=False, stderr=stderr, width=width)
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
@@ -64,8 +68,8 @@ def limit_option(default: int, most: int, about: str) -> Callable[..., Any]:
 
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-out = _Visible(highlight=False, width=None if sys.stdout.isatty() else _UNWRAPPED)
-err = _Visible(highlight=False, stderr=True)
+out = _Visible()
+err = _Visible(stderr=True)
 
 
 def printing_json(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -215,4 +215,5 @@ def _compiled(*layers: alt.Chart, height: int | alt.Step = _HEIGHT) -> dict[str,
         .configure_axisX(grid=False, labelPadding=7)
         .configure_axisY(minExtent=46, maxExtent=46)
     )  # fmt: skip
-    return dict(vl_convert.vegalite_to_vega(chart.to_dict()))
+    # Altair has validated each part when it was made: the whole again takes a quarter of the time.
+    return dict(vl_convert.vegalite_to_vega(chart.to_dict(validate=False)))

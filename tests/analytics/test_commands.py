@@ -23,32 +23,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def run(
-    database: str, *arguments: str, path: str | None = None, **settings: str
-) -> subprocess.CompletedProcess[str]:
+def variables(database: str, **settings: str) -> dict[str, str]:
     others = {k: v for k, v in os.environ.items() if not k.startswith("SKIPMQ_")}  # noqa: TID251
     ours = {"SKIPMQ_DATABASE_URL": as_node(database), "PYSPARK_SUBMIT_ARGS": SHORT_LIVED}
-    environment = others | ours | settings
-    if path is not None:
-        environment["PATH"] = path
-        environment.pop("JAVA_HOME", None)
+    return others | ours | settings
+
+
+def run(database: str, *arguments: str, **settings: str) -> commands.Done:
+    """Run a command in this process, whose session it may take."""
+    return commands.invoke(("analytics", *arguments), variables(database, **settings))
+
+
+def run_alone(database: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own, in which Spark would print what it does."""
     return subprocess.run(
         [sys.executable, "-m", "skipmq", "analytics", *arguments],
-        env=environment,
+        env=variables(database, **settings),
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-
-
-def test_without_java_one_line_says_what_to_install(database: str, tmp_path: Path) -> None:
-    done = run(database, "export", "--lake", str(tmp_path / "lake"), path=str(tmp_path))
-
-    assert done.returncode == 1
-    assert done.stderr.splitlines() == [
-        "skipmq: Spark needs Java 17 or newer: apt-get install default-jre-headless"
-    ]
 
 
 def test_without_pyspark_one_line_says_what_to_install() -> None:
@@ -74,7 +69,7 @@ def test_java_that_is_too_old_or_not_where_it_is_said_to_be_is_named(
     eight = run(database, "export", "--lake", "x", JAVA_HOME=str(tmp_path))
     nowhere = run(database, "export", "--lake", "x", JAVA_HOME=str(tmp_path / "none"))
 
-    assert (eight.returncode, nowhere.returncode) == (1, 1)
+    assert (eight.code, nowhere.code) == (1, 1)
     assert eight.stderr.endswith(f"default-jre-headless; {old} is Java 8\n")
     assert f"JAVA_HOME is {tmp_path / 'none'} and has no Java" in nowhere.stderr
 
@@ -83,16 +78,16 @@ def test_what_needs_no_spark_is_told_before_it_is_started(tmp_path: Path) -> Non
     need("java")
     away = "postgresql://nobody@127.0.0.1:1/nothing"
 
-    export = run(away, "export", "--lake", str(tmp_path))
+    export = run_alone(away, "export", "--lake", str(tmp_path))
     wrong = run(away, "report", "--output", str(tmp_path), "--since", "2026-02-02",
                 "--until", "2026-02-01")  # fmt: skip
     untimely = run(away, "report", "--output", str(tmp_path), "--since", "noon")
 
-    assert (export.returncode, wrong.returncode) == (1, 2)
+    assert (export.returncode, wrong.code) == (1, 2)
     assert export.stderr.startswith("skipmq: the database cannot be reached")
     assert len(export.stderr.splitlines()) == 1
     assert "--since 2026-02-02 00:00:00 is not before --until" in wrong.stderr
-    assert untimely.returncode == 2
+    assert untimely.code == 2
     assert "'noon' is not a time in UTC, as 2026-11-29 or" in untimely.stderr
 
 
@@ -103,13 +98,17 @@ def test_wrong_url_of_the_readers_is_named_before_spark_is_started(
     away = "postgresql://nobody@127.0.0.1:1/nothing"
     other = psycopg.conninfo.make_conninfo(database, dbname="postgres")
 
+    words = ("report", "--output", str(tmp_path))
+    alone = run_alone(database, *words, SKIPMQ_ANALYTICS_URL=away)
+
+    assert (alone.returncode, "Check SKIPMQ_ANALYTICS_URL" in alone.stderr) == (1, True)
+    assert len(alone.stderr.splitlines()) == 1
     for url, told in (
-        (away, "Check SKIPMQ_ANALYTICS_URL"),
         (other, "is not a database of"),
         (second_server.migrated(), "is of another database than that of the nodes"),
     ):
-        found = run(database, "report", "--output", str(tmp_path), SKIPMQ_ANALYTICS_URL=url)
-        assert (found.returncode, told in found.stderr) == (1, True)
+        found = run(database, *words, SKIPMQ_ANALYTICS_URL=url)
+        assert (found.code, told in found.stderr) == (1, True)
         assert len(found.stderr.splitlines()) == 1
 
 
@@ -252,7 +251,7 @@ def test_verify_says_what_the_database_has_of_a_damaged_day(
 def test_export_without_a_lake_says_how_to_name_it(database: str) -> None:
     done = run(database, "export")
 
-    assert done.returncode == 2
+    assert done.code == 2
     assert "--lake DIR, or SKIPMQ_ARCHIVE" in done.stderr
 
 

@@ -229,9 +229,10 @@ def test_verify_needs_no_java(tmp_path: Path) -> None:
     assert "1 files with 9 rows: no discrepancies" in shown
 
 
-@pytest.mark.parametrize("command", ["report", "replay", "forget", "reconcile"])
+@pytest.mark.parametrize("command", ["export", "report", "replay", "forget", "reconcile"])
 def test_commands_without_java_say_what_to_install(command: str, tmp_path: Path) -> None:
     words = {
+        "export": ["--lake", str(tmp_path / "lake")],
         "report": ["--output", str(tmp_path)],
         "replay": ["--where", "true", "--to", "orders"],
         "forget": ["--where", "true"],

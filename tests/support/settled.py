@@ -1,8 +1,11 @@
 """Rows of history made by hand."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,5 +63,14 @@ def at_noon(seconds: float) -> datetime:
 
 def frame(spark: "SparkSession", *rows: dict[str, Any]) -> "DataFrame":
     """Return rows as the history that reports read."""
-    names = [column.split()[0] for column in SCHEMA.split(",")]
-    return spark.createDataFrame([tuple(r.get(name) for name in names) for r in rows], SCHEMA)
+    return local(spark, rows, SCHEMA)
+
+
+def local(spark: "SparkSession", rows: Iterable[dict[str, Any]], schema: str) -> "DataFrame":
+    """Return rows as a frame that needs no Python on the executors, as one of tuples would."""
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - an extra.
+    from pyspark.sql.types import StructType  # noqa: PLC0415
+
+    typed = StructType.fromDDL(schema)
+    table = pa.Table.from_pylist(list(rows), to_arrow_schema(typed, timezone="UTC"))
+    return spark.createDataFrame(table, typed)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -183,12 +183,18 @@ def translated(query: str, tables: Mapping[str, str], parameters: Mapping[str, P
 
     Raises sqlglot.errors.UnsupportedError for what it knows to be missing in DuckDB.
     """
-    tree = exp.replace_tables(sqlglot.parse_one(query, read="spark"), tables, dialect="spark")
-    tree = exp.replace_placeholders(tree, **parameters)
-    text: str = tree.transform(_rewritten).sql(
-        "duckdb", comments=False, unsupported_level=sqlglot.ErrorLevel.RAISE
+    tree = exp.replace_tables(_parsed(query), tables, dialect="spark")
+    tree = exp.replace_placeholders(tree, copy=False, **parameters)
+    text: str = tree.sql(
+        "duckdb", comments=False, unsupported_level=sqlglot.ErrorLevel.RAISE, copy=False
     )
     return text
+
+
+@cache
+def _parsed(query: str) -> exp.Expression:
+    """Parse a query of Spark, and rewrite what sqlglot does not translate."""
+    return sqlglot.parse_one(query, read="spark").transform(_rewritten, copy=False)
 
 
 def _rewritten(node: exp.Expression) -> exp.Expression | None:

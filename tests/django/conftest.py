@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from support.forks import Forked
 from support.http import environment
 from support.postgres import Connection, Databases
 
@@ -30,7 +31,10 @@ QUEUES: dict[str, dict[str, Any]] = {
 
 
 class Manage:
-    """`manage.py` of a project: what it runs is a process of its own."""
+    """`manage.py` of a project: what it runs is a process of its own.
+
+    It is forked from one that has imported Django, unless modules are missing that it has.
+    """
 
     def __init__(self, folder: Path, url: str) -> None:
         self.folder, self.url = folder, url
@@ -42,6 +46,10 @@ class Manage:
     @property
     def _variables(self) -> dict[str, str]:
         return environment({}) | {"SHOP": json.dumps(self.settings)}
+
+    @property
+    def _popen(self) -> type[subprocess.Popen[str]]:
+        return subprocess.Popen if "missing" in self.settings else Forked
 
     def _words(self, *words: str) -> list[str]:
         return [sys.executable, "manage.py", *words]
@@ -57,20 +65,26 @@ class Manage:
         return self._run([sys.executable, "-m", "pytest", *options, *words], 0)
 
     def _run(self, words: list[str], code: int) -> str:
-        done = subprocess.run(
-            words,
-            cwd=self.folder,
-            env=self._variables,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
-        return done.stdout + done.stderr
+        pipe = subprocess.PIPE
+        with self._popen(
+            words, cwd=self.folder, env=self._variables, stdout=pipe, stderr=pipe, text=True
+        ) as process:
+            printed, errors = process.communicate(timeout=120)
+        assert process.returncode == code, f"{words}: {printed}{errors}"
+        return str(printed + errors)
 
     def start(self, *words: str) -> "Running":
-        return Running(self._words(*words), self.folder, self._variables)
+        return Running(
+            self._popen(
+                self._words(*words),
+                cwd=self.folder,
+                env=self._variables,
+                stderr=subprocess.PIPE,
+                text=True,
+                # With --reload it has a process of its own.
+                start_new_session=True,
+            )
+        )
 
     def place(self, item: str = "tea", **more: Any) -> str:
         return self.run("place_order", json.dumps({"item": item} | more))
@@ -79,16 +93,8 @@ class Manage:
 class Running:
     """A command that runs until it is stopped."""
 
-    def __init__(self, words: list[str], folder: Path, variables: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            words,
-            cwd=folder,
-            env=variables,
-            stderr=subprocess.PIPE,
-            text=True,
-            # With --reload it has a process of its own.
-            start_new_session=True,
-        )
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -1,4 +1,4 @@
-"""Processes of `python -m skipmq` that need not import their modules.
+"""Processes of Python that need not import their modules.
 
 The first one of a run of tests starts another process, which imports the modules and is forked for
 each. All else is its own: what the modules hold, the environment, the session, the streams.
@@ -21,15 +21,41 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from time import monotonic
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
+
+
+class Interpreter(NamedTuple):
+    """A Python, and the modules that it imports before it is forked."""
+
+    python: str
+    modules: tuple[str, ...]
+
 
 # What a node and a worker import takes most of the processor's time of their starts.
-MODULES = (
-    *("skipmq.cli.serve", "skipmq.cli.declared", "skipmq.server.processes.serve"),
-    *("skipmq.console", "skipmq.cli.work", "flask", "structlog", "psycopg.types.json"),
-    # And what most commands do.
-    *("skipmq.cli.queue.queues", "skipmq.cli.queue.messages", "skipmq.cli.queue.send"),
-    *("skipmq.cli.failures", "skipmq.cli.remote"),
+SKIPMQ = Interpreter(
+    sys.executable,
+    (
+        *("skipmq.cli.serve", "skipmq.cli.declared", "skipmq.server.processes.serve"),
+        *("skipmq.console", "skipmq.cli.work", "flask", "structlog", "psycopg.types.json"),
+        # And what most commands do.
+        *("skipmq.cli.queue.queues", "skipmq.cli.queue.messages", "skipmq.cli.queue.send"),
+        *("skipmq.cli.failures", "skipmq.cli.remote"),
+    ),
+)
+# Of a project what can be imported without its settings.
+DJANGO = Interpreter(
+    sys.executable,
+    (
+        *(f"django.core.management.commands.{name}" for name in ("check", "flush", "migrate")),
+        *(f"django.core.management.commands.{name}" for name in ("makemigrations", "shell")),
+        "django.core.management.commands.test",
+        "django.contrib.staticfiles.management.commands.runserver",
+        *("django.contrib.admin", "django.db.backends.postgresql.base", "django.views.defaults"),
+        *("django.template.backends.django", "django.contrib.auth.hashers"),
+        *("django.contrib.sessions.middleware", "django.contrib.messages.middleware"),
+        *("skipmq.django.management.commands.skipmq_work", "skipmq.django.peeking"),
+        *("skipmq.django.installation", "skipmq.database.schema", "skipmq.actions.sqs.attributes"),
+    ),
 )
 # Of prctl(2).
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
@@ -50,7 +76,7 @@ sys.exit(asked.recv(1)[0])
 
 
 class Forked(subprocess.Popen[Any]):
-    """A process; of `python -m skipmq` a fork in a session of its own.
+    """A process; of `python -m skipmq` and `python manage.py` a fork in a session of its own.
 
     Not while coverage is measured, which begins with an interpreter, nor with modules in other
     places.
@@ -64,22 +90,31 @@ class Forked(subprocess.Popen[Any]):
         close_fds: bool,
         pass_fds: tuple[int, ...],
         cwd: str | None,
-        env: Mapping[str, str],
+        env: Mapping[str, str] | None,
         *others: Any,
     ) -> None:
-        is_ours = args[:3] == [sys.executable, "-m", "skipmq"] and "coverage" not in sys.modules
-        if not is_ours or (env and "PYTHONPATH" in env):
+        interpreter = _interpreter(args)
+        if not interpreter or "coverage" in sys.modules or "PYTHONPATH" in (env or ()):
             given = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others)
             super()._execute_child(*given)  # type: ignore[misc]
             return
         stdin, _, _, stdout, _, stderr = pipes = others[3:9]
         streams = [own if own >= 0 else its for its, own in enumerate((stdin, stdout, stderr))]
-        request = json.dumps([args[3:], str(cwd or Path.cwd()), dict(env)]).encode()
+        variables = dict(os.environ if env is None else env)  # noqa: TID251
+        request = json.dumps([args[1:], str(cwd or Path.cwd()), variables]).encode()
+        parent = _parent(interpreter)
         with _adopting():
-            socket.send_fds(_parent(), [request], streams)
-            self.pid = int(_parent().recv(_MOST_BYTES))
+            socket.send_fds(parent, [request], streams)
+            self.pid = int(parent.recv(_MOST_BYTES))
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+def _interpreter(args: list[str]) -> Interpreter | None:
+    """Return what is forked for a command, if anything is."""
+    if args[:3] == [sys.executable, "-m", "skipmq"]:
+        return SKIPMQ
+    return DJANGO if args[:2] == [sys.executable, "manage.py"] else None
 
 
 def run(
@@ -147,12 +182,12 @@ def _answer(asked: socket.socket, process: Forked) -> None:
 
 
 @cache
-def _parent() -> socket.socket:
+def _parent(interpreter: Interpreter) -> socket.socket:
     """Start the process that is forked; it ends with this one."""
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its:
         process = subprocess.Popen(
-            [sys.executable, __file__, str(its.fileno())],
+            [interpreter.python, __file__, str(its.fileno()), *interpreter.modules],
             pass_fds=[its.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -177,8 +212,8 @@ def _adopting() -> Iterator[None]:
     prctl(_SET_SUBREAPER, before.value, 0, 0, 0)
 
 
-def _fork(asked: socket.socket) -> None:
-    """Fork for each request; return in the fork."""
+def _fork(asked: socket.socket) -> list[str]:
+    """Fork for each request; return the words of the command in the fork."""
     while True:
         request, streams, _, _ = socket.recv_fds(asked, _MOST_BYTES, 3)
         if not request:
@@ -190,8 +225,9 @@ def _fork(asked: socket.socket) -> None:
                 os.close(reading)
                 os.close(writing)
                 asked.close()
-                _become(streams, *json.loads(request))
-                return
+                words, folder, variables = json.loads(request)
+                _become(streams, folder, variables)
+                return list(words)
             os.write(writing, str(pid).encode())
             os._exit(0)
         # Then its parent is whoever asked.
@@ -201,7 +237,7 @@ def _fork(asked: socket.socket) -> None:
             os.close(used)
 
 
-def _become(streams: list[int], words: list[str], folder: str, variables: dict[str, str]) -> None:
+def _become(streams: list[int], folder: str, variables: dict[str, str]) -> None:
     os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -210,25 +246,36 @@ def _become(streams: list[int], words: list[str], folder: str, variables: dict[s
     os.environ.clear()  # noqa: TID251 - a process's own.
     os.environ.update(variables)  # noqa: TID251
     tempfile.tempdir = None
-    sys.argv = ["skipmq", *words]
-    sys.path.insert(0, folder)
     # What is asked of the streams and of the environment when it is made.
-    output: Any = sys.modules["skipmq.cli.output"]
-    output.out.__init__()
-    output.err.__init__(stderr=True)
-    release = sys.modules["skipmq.release"]
-    release.STARTED = monotonic()  # type: ignore[attr-defined]
+    if output := sys.modules.get("skipmq.cli.output"):
+        for console, stderr in ((output.out, False), (output.err, True)):
+            console.__init__(stderr=stderr)
+    if release := sys.modules.get("skipmq.release"):
+        release.STARTED = monotonic()  # type: ignore[attr-defined]
+
+
+def _interpret(words: list[str]) -> None:
+    """Do what `python` does with its arguments, of which the first is no option of others."""
+    first, *others = words
+    if first == "-m":
+        sys.argv = others
+        sys.path.insert(0, str(Path.cwd()))
+        runpy.run_module(others[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path.insert(0, str(Path(first).resolve().parent))
+        runpy.run_path(first, run_name="__main__")
 
 
 def main() -> NoReturn:
     # The folder of this file, where modules have names of libraries.
     del sys.path[0]
-    for name in MODULES:
+    number, *modules = sys.argv[1:]
+    for name in modules:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    _fork(socket.socket(fileno=int(sys.argv[1])))
-    runpy.run_module("skipmq", run_name="__main__", alter_sys=True)
+    _interpret(_fork(socket.socket(fileno=int(number))))
     sys.exit()
 
 

@@ -1,7 +1,6 @@
 """A connection outside the pool, for LISTEN and NOTIFY."""
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
@@ -20,9 +19,6 @@ class Session:
         self._seconds = seconds
         self._availability = availability
         self._interruptions = availability.interruptions
-        self._payloads: deque[str] = deque()
-        # Of notifications that arrive with the answer to a query.
-        connection.add_notify_handler(lambda each: self._payloads.append(each.payload))
 
     @classmethod
     async def open(
@@ -53,28 +49,9 @@ class Session:
             raise psycopg.OperationalError("the server does not answer") from None
 
     async def notifications(self, seconds: float) -> AsyncIterator[str]:
-        """Yield the payloads of notifications that arrive within `seconds`; raise psycopg.Error.
-
-        Not by psycopg's `notifies`, which wakes up ten times a second.
-        """
-        loop, pgconn = asyncio.get_running_loop(), self._connection.pgconn
-        until = loop.time() + seconds
-        while True:
-            while self._payloads:
-                yield self._payloads.popleft()
-            readable = asyncio.Event()
-            descriptor = self._connection.fileno()
-            loop.add_reader(descriptor, readable.set)
-            try:
-                async with asyncio.timeout_at(until):
-                    await readable.wait()
-            except TimeoutError:
-                return
-            finally:
-                loop.remove_reader(descriptor)
-            pgconn.consume_input()
-            while (notification := pgconn.notifies()) is not None:
-                self._payloads.append(notification.extra.decode())
+        """Yield the payloads of notifications that arrive within `seconds`; raise psycopg.Error."""
+        async for notification in self._connection.notifies(timeout=seconds):
+            yield notification.payload
 
     async def close(self) -> None:
         """Close the session."""

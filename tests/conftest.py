@@ -233,6 +233,14 @@ def database(databases: Databases) -> Iterator[str]:
 
 
 @pytest.fixture
+def new_database(databases: Databases) -> Iterator[str]:
+    """Give the owner's URL of a database that no test had: rows are on pages as they were sent."""
+    url = databases.migrated()
+    yield url
+    databases.drop(url)
+
+
+@pytest.fixture
 def owner(database: str) -> Iterator[Connection]:
     """Give a connection of the schema's owner, who may move the clock."""
     with connected(database) as connection:

@@ -14,12 +14,12 @@ def noted(owner: Connection, relation: str, page: int) -> None:
 
 
 def test_page_of_a_table_is_forgotten_once_it_can_be_read(
-    databases: Databases, database: str
+    databases: Databases, new_database: str
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(new_database, autocommit=True) as owner:
         Queue(owner).send("a")
         (page,) = pages_of(owner, "true")
-    url = damaged_copy(databases, database, "skipmq.message", page)
+    url = damaged_copy(databases, new_database, "skipmq.message", page)
     with psycopg.connect(url, autocommit=True) as owner:
         noted(owner, "skipmq.message", page)
         assert number(owner, EXPIRE) == 0

@@ -16,9 +16,9 @@ def test_intact_queue_can_be_read_from_its_head(orders: Queue) -> None:
 
 
 def test_entry_after_the_damage_is_found_to_the_microsecond(
-    databases: Databases, database: str
+    databases: Databases, new_database: str
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(new_database, autocommit=True) as owner:
         orders = Queue(owner)
         for n in range(100):
             orders.send(f"{n} {'x' * 200}")
@@ -32,7 +32,7 @@ def test_entry_after_the_damage_is_found_to_the_microsecond(
             )
             for page in pages
         ]
-    url = damaged_copy(databases, database, "skipmq.message", pages[1])
+    url = damaged_copy(databases, new_database, "skipmq.message", pages[1])
     with psycopg.connect(url, autocommit=True) as owner:
         after = "select %s::timestamptz + interval '1 microsecond'"
         found = number(owner, FROM, orders.id, number(owner, after, times[0]))
@@ -44,14 +44,14 @@ def test_entry_after_the_damage_is_found_to_the_microsecond(
 
 
 def test_end_is_just_after_now_where_nothing_can_be_read(
-    databases: Databases, database: str
+    databases: Databases, new_database: str
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(new_database, autocommit=True) as owner:
         orders = Queue(owner)
         orders.send("a")
         (page,) = pages_of(owner, "true")
         sent = number(owner, "select visible_at from skipmq.message where queue_id > 0")
-    url = damaged_copy(databases, database, "skipmq.message", page)
+    url = damaged_copy(databases, new_database, "skipmq.message", page)
     with psycopg.connect(url, autocommit=True) as owner:
         found = number(owner, FROM, orders.id, "2020-01-01+0")
         row = owner.execute("select %s::timestamptz + interval '1 microsecond'", (sent,)).fetchone()

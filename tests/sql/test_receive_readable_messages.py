@@ -64,14 +64,14 @@ def on_pages(owner: Connection, pages: list[int]) -> set[int]:
 
 
 @pytest.fixture
-def damaged(databases: Databases, database: str) -> Iterator[Damaged]:
-    with psycopg.connect(database, autocommit=True) as owner:
+def damaged(databases: Databases, new_database: str) -> Iterator[Damaged]:
+    with psycopg.connect(new_database, autocommit=True) as owner:
         queue = filled(owner)
         pages = pages_of(owner, "true")
         assert len(pages) > 8
         chosen = [pages[3], pages[6]]
         lost = on_pages(owner, chosen)
-    url = damaged_copy(databases, database, "skipmq.message", *chosen)
+    url = damaged_copy(databases, new_database, "skipmq.message", *chosen)
     with psycopg.connect(url, autocommit=True) as connection:
         yield Damaged(connection, queue, lost)
     databases.drop(url)
@@ -104,9 +104,9 @@ def test_bounds_lead_an_ordinary_claim_past_the_damage(damaged: Damaged) -> None
 
 
 def test_received_messages_on_a_damaged_page_are_passed_over(
-    databases: Databases, database: str
+    databases: Databases, new_database: str
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(new_database, autocommit=True) as owner:
         queue = filled(owner)
         # One by one: those of one time are passed over together.
         received = [queue.receive(limit=1, timeout=600) for _ in range(40)]
@@ -114,7 +114,7 @@ def test_received_messages_on_a_damaged_page_are_passed_over(
             queue.hide(0, *each)
         page, *_ = pages_of(owner, "shard = 2")
         lost = on_pages(owner, [page])
-    url = damaged_copy(databases, database, "skipmq.message", page)
+    url = damaged_copy(databases, new_database, "skipmq.message", page)
     with psycopg.connect(url, autocommit=True) as connection:
         found = Damaged(connection, queue, lost).receive_all()
     databases.drop(url)
@@ -124,8 +124,10 @@ def test_received_messages_on_a_damaged_page_are_passed_over(
     assert lost & set(range(40))
 
 
-def test_message_whose_body_is_damaged_is_passed_over(databases: Databases, database: str) -> None:
-    with psycopg.connect(database, autocommit=True) as owner:
+def test_message_whose_body_is_damaged_is_passed_over(
+    databases: Databases, new_database: str
+) -> None:
+    with psycopg.connect(new_database, autocommit=True) as owner:
         owner.execute("alter table skipmq.message alter column body set storage external")
         queue = Queue(owner)
         for n in range(4):
@@ -135,7 +137,7 @@ def test_message_whose_body_is_damaged_is_passed_over(databases: Databases, data
             "select reltoastrelid::regclass::text from pg_class"
             " where oid = 'skipmq.message'::regclass",
         )
-    url = damaged_copy(databases, database, toast, 0)
+    url = damaged_copy(databases, new_database, toast, 0)
     with psycopg.connect(url, autocommit=True) as connection:
         found = Damaged(connection, queue, {0}).receive_all()
     databases.drop(url)

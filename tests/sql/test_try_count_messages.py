@@ -17,15 +17,15 @@ def test_intact_queue_is_counted(orders: Queue) -> None:
 
 
 def test_queue_on_a_damaged_page_has_the_sum_and_hides_no_other(
-    databases: Databases, database: str
+    databases: Databases, new_database: str
 ) -> None:
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(new_database, autocommit=True) as owner:
         orders = Queue(owner)
         orders.send("a", "b", delay=60)
         (page,) = pages_of(owner, "true")
         Queue(owner, "other")
         owner.execute("select skipmq.fold_counts(true)")
-    url = damaged_copy(databases, database, "skipmq.message", page)
+    url = damaged_copy(databases, new_database, "skipmq.message", page)
     with psycopg.connect(url, autocommit=True) as owner:
         counted = owner.execute(TRY, (orders.id, 7)).fetchone()
         statistics = owner.execute(STATISTICS).fetchall()

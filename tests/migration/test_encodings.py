@@ -55,7 +55,7 @@ def test_node_does_not_start_on_a_database_in_another_encoding(foreign: str) -> 
 def test_partition_and_router_in_another_encoding_are_refused(
     embedded_databases: Databases, router_server: Databases
 ) -> None:
-    two = Partitions([embedded_databases, embedded_databases], router_server)
+    two = Partitions.copied(embedded_databases, router_server, 2)
     urls = [encoded(embedded_databases, "LATIN1"), encoded(router_server, "LATIN1")]
 
     partition = run("add", "--router", two.router, "--partition", urls[0])

@@ -12,7 +12,7 @@ from support.postgres import Connection, Databases, as_node
 @pytest.fixture(scope="module")
 def two(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
     """Give two partitions, on one server, behind a router: the tests of a file share them."""
-    made = Partitions([embedded_databases, embedded_databases], router_server)
+    made = Partitions.copied(embedded_databases, router_server, 2)
     yield made
     made.drop()
 
@@ -20,7 +20,7 @@ def two(embedded_databases: Databases, router_server: Databases) -> Iterator[Par
 @pytest.fixture
 def fresh(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
     """Give two partitions of the test's own."""
-    made = Partitions([embedded_databases, embedded_databases], router_server)
+    made = Partitions.copied(embedded_databases, router_server, 2)
     yield made
     made.drop()
 

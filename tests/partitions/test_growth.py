@@ -20,7 +20,7 @@ from support.staging import FIRST, SECOND, send, stage, staged
 @pytest.fixture
 def one(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
     """Give one partition, to which the test adds others."""
-    made = Partitions([embedded_databases], router_server)
+    made = Partitions.copied(embedded_databases, router_server, 1)
     yield made
     made.drop()
 

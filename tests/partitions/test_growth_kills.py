@@ -19,7 +19,7 @@ OWN = "application_name = 'skipmq partitions' and datname = current_database()"
 @pytest.fixture
 def one(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
     """Give one partition, to which the test adds a second one."""
-    made = Partitions([embedded_databases], router_server)
+    made = Partitions.copied(embedded_databases, router_server, 1)
     yield made
     made.drop()
 

@@ -22,7 +22,7 @@ HOLDER = (
 
 @pytest.fixture
 def one(embedded_databases: Databases, router_server: Databases) -> Iterator[Partitions]:
-    made = Partitions([embedded_databases], router_server)
+    made = Partitions.copied(embedded_databases, router_server, 1)
     yield made
     made.drop()
 

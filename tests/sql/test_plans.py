@@ -13,7 +13,7 @@ import pytest
 from support.postgres import Connection, Databases
 from support.sql import Queue, number, receipts
 
-ROWS = 200_000
+ROWS = 60_000
 FILL = """
   insert into skipmq.message (id, visible_at, sent_at, enqueued_at, queue_id, message_id, body)
   select nextval('skipmq.message_id_seq'), now() - n * interval '1 ms', now(), now(), {queue},
@@ -28,11 +28,10 @@ def empty(queue: Queue) -> None:
 
 
 def vacuumed_empty(queue: Queue) -> None:
-    """Fill the table, empty it, and let the planner know."""
-    connection = queue.connection
-    connection.execute(FILL.format(queue=queue.id, rows=20_000))
-    connection.execute("delete from skipmq.message where queue_id > 0")
-    connection.execute("vacuum analyze skipmq.message")
+    """Leave the table as it is in a copy of the database `emptied`."""
+    pages = "select relpages from pg_class where oid = 'skipmq.message'::regclass"
+    assert number(queue.connection, pages) > 400
+    assert number(queue.connection, "select count(*) from skipmq.message where queue_id > 0") == 0
 
 
 def refilled(queue: Queue) -> None:
@@ -66,11 +65,24 @@ def full(databases: Databases) -> Iterator[str]:
     databases.drop(url)
 
 
+@pytest.fixture(scope="module")
+def emptied(databases: Databases) -> Iterator[str]:
+    """Give a database whose table was filled and emptied, which the planner knows."""
+    url = databases.migrated()
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute(FILL.format(queue=Queue(owner).id, rows=20_000).encode())
+        owner.execute("delete from skipmq.message where queue_id > 0")
+        owner.execute("vacuum analyze skipmq.message")
+    yield url
+    databases.drop(url)
+
+
 @pytest.fixture
 def database(request: pytest.FixtureRequest, databases: Databases) -> Iterator[str]:
-    """Give a fresh database, or a copy of a full one to a test of a large table."""
-    is_large = request.node.callspec.params.get("state") is large
-    url = databases.copy(request.getfixturevalue("full")) if is_large else databases.migrated()
+    """Give a fresh database, or a copy of the one that is in the test's state."""
+    copied = {large: "full", vacuumed_empty: "emptied", refilled: "emptied"}
+    source = copied.get(request.node.callspec.params.get("state"))
+    url = databases.copy(request.getfixturevalue(source)) if source else databases.migrated()
     yield url
     databases.drop(url)
 

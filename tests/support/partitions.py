@@ -5,17 +5,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any, Self
 
 import psutil
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.sql import SQL, Identifier, Literal
 
 from skipmq.cli import cli
 from skipmq.database.partitions import chosen
+from skipmq.database.router import partition_urls
 from support.postgres import DEBIAN, Databases
 
 _number = count(1)
+# What copies are made of, until their servers stop.
+_templates: dict[tuple[Databases, Databases, int], Any] = {}
 
 
 def plproxy_server() -> Path:
@@ -43,11 +49,49 @@ def in_second(stem: str, suffix: str = "") -> str:
 class Partitions:
     """Databases that `skipmq partitions init` has made partitions, and their router."""
 
-    def __init__(self, servers: Sequence[Databases], router_server: Databases) -> None:
+    def __init__(
+        self,
+        servers: Sequence[Databases],
+        router_server: Databases,
+        template: Self | None = None,
+    ) -> None:
         self._servers, self._router_server = servers, router_server
-        self.urls = [server.migrated() for server in servers]
-        self.router = router_server.empty()
-        assert self.init().exit_code == 0
+        if template is None:
+            self.urls = [server.migrated() for server in servers]
+            self.router = router_server.empty()
+            assert self.init().exit_code == 0
+        else:
+            pairs = zip(servers, template.urls, strict=True)
+            self.urls = [server.copy(url) for server, url in pairs]
+            self.router = router_server.copy(template.router)
+            self._readdress()
+
+    @classmethod
+    def copied(cls, server: Databases, router_server: Databases, partitions: int) -> Self:
+        """Return copies of partitions on a server, which `skipmq partitions init` made once.
+
+        All have the same map. The command takes many times as long as the copies.
+        """
+        key = (server, router_server, partitions)
+        servers = [server] * partitions
+        if key not in _templates:
+            _templates[key] = cls(servers, router_server)
+        return cls(servers, router_server, _templates[key])
+
+    def _readdress(self) -> None:
+        """Have the router call these partitions in place of those that they are copies of."""
+        options = [
+            SQL("set {} {}").format(
+                Identifier(f"p{number}"),
+                Literal(make_conninfo(address, dbname=conninfo_to_dict(url)["dbname"])),
+            )
+            for number, (url, address) in enumerate(
+                zip(self.urls, partition_urls(self.router), strict=True)
+            )
+        ]
+        change = SQL("alter server skipmq options ({})").format(SQL(", ").join(options))
+        with psycopg.connect(self.router, autocommit=True) as connection:
+            connection.execute(change)
 
     def init(self, *urls: str) -> Result:
         """Run `skipmq partitions init` for these partitions, or again for its own."""

@@ -91,7 +91,10 @@ sys.exit(asked.recv(1)[0])
 
 # The words of each command before its own, and when it is not forked.
 _COMMANDS = {
-    "skipmq": ([sys.executable, "-m", "skipmq"], 'first in ("serve", "work")'),
+    "skipmq": (
+        [sys.executable, "-m", "skipmq"],
+        'first == "serve" or first == "work" and "--once" not in sys.argv',
+    ),
     "python": ([sys.executable], 'first != "-c" and not first.endswith(".py")'),
     "aws": ([str(_AWS)], "False"),
 }

@@ -1,4 +1,4 @@
-"""The AWS CLI, a process for each command, which takes a second of the processor's time.
+"""The AWS CLI, a process for each command.
 
 What a command did is seen by boto3.
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from support import programs
+from support import forks, programs
 from support.http import client
 
 AWS = programs.INSTALLED / "awscli" / "bin" / "aws"
@@ -28,14 +28,7 @@ class Shell:
         for name, value in options.items():
             text = value if isinstance(value, str) else json.dumps(value)
             words += [f"--{name.replace('_', '-')}", text]
-        return subprocess.run(
-            words,
-            env=programs.environment(self._key),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        return forks.run(words, programs.environment(self._key))
 
     def __call__(self, command: str, **options: Any) -> dict[str, Any]:
         """Return the answer of a command that succeeds."""

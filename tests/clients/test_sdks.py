@@ -3,6 +3,8 @@
 Each program checks what its SDK gives it, and prints a summary, which is the same for all.
 """
 
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +29,20 @@ MESSAGE_ATTRIBUTES = {
 # The SDK for Java checks it by itself; the others leave it to their users.
 DIGEST = "06ea1d70e6b3ed2f6a0ab68c7a473b1f"
 each_sdk = pytest.mark.parametrize("sdk", PROGRAMS)
+Life = Callable[[str], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def standard(signed_endpoint: Any) -> Life:
+    """Give the summary of an SDK's life of standard queues, which it goes through once."""
+    url, key = signed_endpoint
+    return cache(lambda sdk: PROGRAMS[sdk].run(url, f"{sdk}-life", "standard", key=key))
+
+
+@pytest.fixture(scope="module")
+def fifo(endpoint: str) -> Life:
+    """Give the summary of an SDK's life of a FIFO queue, which it goes through once."""
+    return cache(lambda sdk: PROGRAMS[sdk].run(endpoint, f"{sdk}-life", "fifo"))
 
 
 def expected(prefix: str) -> dict[str, Any]:
@@ -55,10 +71,10 @@ def expected(prefix: str) -> dict[str, Any]:
 
 @each_sdk
 def test_sdk_signs_and_goes_through_the_life_of_standard_queues(
-    signed_endpoint: Any, sdk: str
+    signed_endpoint: Any, standard: Life, sdk: str
 ) -> None:
     prefix, (url, key) = f"{sdk}-life", signed_endpoint
-    summary = PROGRAMS[sdk].run(url, prefix, "standard", key=key)
+    summary = dict(standard(sdk))
     summary.pop("client", None)
     pages = summary.pop("pages")
 
@@ -81,8 +97,8 @@ def test_sdk_signs_and_goes_through_the_life_of_standard_queues(
 
 
 @each_sdk
-def test_sdk_goes_through_the_life_of_a_fifo(endpoint: str, sdk: str) -> None:
-    summary = PROGRAMS[sdk].run(endpoint, f"{sdk}-life", "fifo")
+def test_sdk_goes_through_the_life_of_a_fifo(fifo: Life, sdk: str) -> None:
+    summary = fifo(sdk)
     sent = summary["sent"]
 
     assert sorted(sent) == ["a1", "a2", "a3", "b1", "b2"]
@@ -96,8 +112,8 @@ def test_sdk_goes_through_the_life_of_a_fifo(endpoint: str, sdk: str) -> None:
         assert all(earlier < later for earlier, later in pairwise(numbers))
 
 
-def test_old_boto3_speaks_query(endpoint: str) -> None:
-    about = PROGRAMS["boto3-query"].run(endpoint, "really-query", "standard")["client"]
+def test_old_boto3_speaks_query(standard: Life) -> None:
+    about = standard("boto3-query")["client"]
 
     assert about["protocol"] == "query"
     assert about["content_types"] == ["application/x-www-form-urlencoded"]
@@ -108,8 +124,8 @@ def test_old_boto3_speaks_query(endpoint: str) -> None:
     assert about["version"] == "1.28.80"
 
 
-def test_boto3_of_today_speaks_json(endpoint: str) -> None:
-    about = PROGRAMS["boto3"].run(endpoint, "really-json", "fifo")["client"]
+def test_boto3_of_today_speaks_json(fifo: Life) -> None:
+    about = fifo("boto3")["client"]
 
     assert about["protocol"] == "json"
     assert about["content_types"] == ["application/x-amz-json-1.0"]

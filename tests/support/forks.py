@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from time import monotonic
+from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 
@@ -57,22 +58,47 @@ DJANGO = Interpreter(
         *("skipmq.django.installation", "skipmq.database.schema", "skipmq.actions.sqs.attributes"),
     ),
 )
+# What programs of the documentation import.
+CLIENTS = Interpreter(
+    sys.executable,
+    (
+        *("boto3", "encodings.idna", "skipmq", "skipmq.client", "psycopg.types.json", "asyncio"),
+        *("sqlalchemy.orm", "sqlalchemy.dialects.postgresql.psycopg", "sqlalchemy.ext.asyncio"),
+    ),
+)
+_AWS = Path(__file__).parents[2] / ".cache" / "clients" / "awscli" / "bin" / "aws"
+AWS = Interpreter(
+    str(_AWS.with_name("python")), ("awscli.clidriver", "awscli.handlers", "encodings.idna")
+)
 # Of prctl(2).
 _SET_SUBREAPER, _GET_SUBREAPER = 36, 37
 _MOST_BYTES = 1 << 18
-# `skipmq` as a shell finds it. What is started in the background is of the shell's session.
+# A command as a shell finds it. What is started in the background is of the shell's session.
 _COMMAND = """\
 #!{python} -IS
 import os, socket, sys
-if sys.argv[1:2] in (["serve"], ["work"]):
-    os.execv({installed!r}, ["skipmq", *sys.argv[1:]])
+first = "".join(sys.argv[1:2])
+if {is_alone}:
+    os.execv({installed!r}, [{installed!r}, *sys.argv[1:]])
 asked = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 asked.connect({address!r})
 variables = ["=".join(each) for each in os.environ.items()]
-request = "\\0".join([os.getcwd(), str(len(sys.argv) - 1), *sys.argv[1:], *variables])
+words = [{name!r}, os.getcwd(), str(len(sys.argv) - 1), *sys.argv[1:]]
+request = "\\0".join([*words, *variables])
 socket.send_fds(asked, [os.fsencode(request)], [0, 1, 2])
 sys.exit(asked.recv(1)[0])
 """
+
+
+# The words of each command before its own, and when it is not forked.
+_COMMANDS = {
+    "skipmq": (
+        [sys.executable, "-m", "skipmq"],
+        'first == "serve" or first == "work" and "--once" not in sys.argv',
+    ),
+    "python": ([sys.executable], 'first != "-c" and not first.endswith(".py")'),
+    "aws": ([str(_AWS)], "False"),
+}
 
 
 class Forked(subprocess.Popen[Any]):
@@ -81,6 +107,9 @@ class Forked(subprocess.Popen[Any]):
     Not while coverage is measured, which begins with an interpreter, nor with modules in other
     places.
     """
+
+    # What is forked for other programs.
+    of_others: Interpreter | None = None
 
     def _execute_child(
         self,
@@ -93,7 +122,7 @@ class Forked(subprocess.Popen[Any]):
         env: Mapping[str, str] | None,
         *others: Any,
     ) -> None:
-        interpreter = _interpreter(args)
+        interpreter = _interpreter(args) or self.of_others
         if not interpreter or "coverage" in sys.modules or "PYTHONPATH" in (env or ()):
             given = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others)
             super()._execute_child(*given)  # type: ignore[misc]
@@ -101,7 +130,8 @@ class Forked(subprocess.Popen[Any]):
         stdin, _, _, stdout, _, stderr = pipes = others[3:9]
         streams = [own if own >= 0 else its for its, own in enumerate((stdin, stdout, stderr))]
         variables = dict(os.environ if env is None else env)  # noqa: TID251
-        request = json.dumps([args[1:], str(cwd or Path.cwd()), variables]).encode()
+        words = args[args[0] == sys.executable :]
+        request = json.dumps([words, str(cwd or Path.cwd()), variables]).encode()
         parent = _parent(interpreter)
         with _adopting():
             socket.send_fds(parent, [request], streams)
@@ -114,6 +144,8 @@ def _interpreter(args: list[str]) -> Interpreter | None:
     """Return what is forked for a command, if anything is."""
     if args[:3] == [sys.executable, "-m", "skipmq"]:
         return SKIPMQ
+    if args[0] == str(_AWS):
+        return AWS
     return DJANGO if args[:2] == [sys.executable, "manage.py"] else None
 
 
@@ -127,20 +159,35 @@ def run(
     return subprocess.CompletedProcess(command, process.returncode, printed, said)
 
 
+class _Program(Forked):
+    """A program of the documentation."""
+
+    of_others = CLIENTS
+
+
 @contextmanager
 def commands(folder: Path) -> Iterator[Path]:
-    """Make a folder whose `skipmq` runs in forks, which a shell need not import for."""
+    """Make a folder whose `skipmq`, `python` and `aws` run in forks, which need not import."""
+    ours = Path(sys.executable).parent
     folder.mkdir()
-    command, installed = folder / "skipmq", Path(sys.executable).with_name("skipmq")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
         # At an address that is not in a folder, whose name may be too long for it.
         listening.bind("")
         listening.listen()
         address = listening.getsockname()
-        command.write_text(
-            _COMMAND.format(python=sys.executable, installed=str(installed), address=address)
-        )
-        command.chmod(0o755)
+        for name, ((*_, program), is_alone) in _COMMANDS.items():
+            installed = program if program == str(_AWS) else ours / name
+            command = folder / name
+            command.write_text(
+                _COMMAND.format(
+                    python=sys.executable,
+                    installed=str(installed),
+                    address=address,
+                    name=name,
+                    is_alone=is_alone,
+                )
+            )
+            command.chmod(0o755)
         serving = threading.Thread(target=_serve, args=(listening,))
         serving.start()
         try:
@@ -158,10 +205,10 @@ def _serve(listening: socket.socket) -> None:
         except OSError:
             return
         request, streams, _, _ = socket.recv_fds(asked, _MOST_BYTES, 3)
-        folder, number, *rest = os.fsdecode(request).split("\0")
+        name, folder, number, *rest = os.fsdecode(request).split("\0")
         words, variables = rest[: int(number)], rest[int(number) :]
-        process = Forked(
-            [sys.executable, "-m", "skipmq", *words],
+        process = _Program(
+            [*_COMMANDS[name][0], *words],
             cwd=folder,
             env=dict(each.split("=", 1) for each in variables),
             stdin=streams[0],
@@ -255,12 +302,17 @@ def _become(streams: list[int], folder: str, variables: dict[str, str]) -> None:
 
 
 def _interpret(words: list[str]) -> None:
-    """Do what `python` does with its arguments, of which the first is no option of others."""
+    """Do what `python` does with its arguments."""
     first, *others = words
     if first == "-m":
         sys.argv = others
         sys.path.insert(0, str(Path.cwd()))
         runpy.run_module(others[0], run_name="__main__", alter_sys=True)
+    elif first == "-c":
+        sys.argv = ["-c", *others[1:]]
+        sys.path.insert(0, "")
+        module = sys.modules["__main__"] = ModuleType("__main__")
+        exec(others[0], module.__dict__)  # noqa: S102 - as an interpreter does.
     else:
         sys.argv = words
         sys.path.insert(0, str(Path(first).resolve().parent))
@@ -271,11 +323,16 @@ def main() -> NoReturn:
     # The folder of this file, where modules have names of libraries.
     del sys.path[0]
     number, *modules = sys.argv[1:]
+    before = dict(os.environ)  # noqa: TID251
     for name in modules:
         importlib.import_module(name)
+    # As modules set variables when they are imported.
+    made = {k: v for k, v in os.environ.items() if before.get(k) != v}  # noqa: TID251
     gc.collect()
     gc.freeze()
-    _interpret(_fork(socket.socket(fileno=int(number))))
+    words = _fork(socket.socket(fileno=int(number)))
+    os.environ.update(made)  # noqa: TID251
+    _interpret(words)
     sys.exit()
 
 

@@ -11,9 +11,11 @@ import importlib
 import json
 import os
 import runpy
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,10 +24,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
 
+from jinja2 import FileSystemBytecodeCache
+
 # What a node and a worker import takes most of the processor's time of their starts.
 MODULES = (
     *("skipmq.cli.serve", "skipmq.cli.declared", "skipmq.server.processes.serve"),
-    *("skipmq.console", "skipmq.cli.work", "flask", "structlog", "psycopg.types.json"),
+    *("skipmq.console.site", "skipmq.console.pages", "skipmq.cli.work", "flask", "structlog"),
+    "psycopg.types.json",
     # And what most commands do.
     *("skipmq.cli.queue.queues", "skipmq.cli.queue.messages", "skipmq.cli.queue.send"),
     *("skipmq.cli.failures", "skipmq.cli.remote"),
@@ -176,11 +181,12 @@ def _adopting() -> Iterator[None]:
     prctl(_SET_SUBREAPER, before.value, 0, 0, 0)
 
 
-def _fork(asked: socket.socket) -> None:
-    """Fork for each request; return in the fork."""
+def _fork(asked: socket.socket, compiled: str) -> None:
+    """Fork for each request; return in the fork. At the end remove what forks have compiled."""
     while True:
         request, streams, _, _ = socket.recv_fds(asked, _MOST_BYTES, 3)
         if not request:
+            shutil.rmtree(compiled, ignore_errors=True)
             os._exit(0)
         reading, writing = os.pipe()
         between = os.fork()
@@ -223,9 +229,13 @@ def main() -> NoReturn:
     del sys.path[0]
     for name in MODULES:
         importlib.import_module(name)
+    flask: Any = sys.modules["flask"]
+    compiled = tempfile.mkdtemp(prefix="skipmq-tests-pages-")
+    # Pages take longer to compile than to be shown: of several nodes the first one does it.
+    flask.Flask.jinja_options = {"bytecode_cache": FileSystemBytecodeCache(compiled)}
     gc.collect()
     gc.freeze()
-    _fork(socket.socket(fileno=int(sys.argv[1])))
+    _fork(socket.socket(fileno=int(sys.argv[1])), compiled)
     runpy.run_module("skipmq", run_name="__main__", alter_sys=True)
     sys.exit()
 

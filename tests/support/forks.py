@@ -37,7 +37,8 @@ SKIPMQ = Interpreter(
     sys.executable,
     (
         *("skipmq.cli.serve", "skipmq.cli.declared", "skipmq.server.processes.serve"),
-        *("skipmq.console", "skipmq.cli.work", "flask", "structlog", "psycopg.types.json"),
+        *("skipmq.console.site", "skipmq.console.pages", "skipmq.cli.work", "flask", "structlog"),
+        "psycopg.types.json",
         # And what most commands do.
         *("skipmq.cli.queue.queues", "skipmq.cli.queue.messages", "skipmq.cli.queue.send"),
         *("skipmq.cli.failures", "skipmq.cli.remote"),

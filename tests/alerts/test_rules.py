@@ -9,7 +9,7 @@ import pytest
 
 from skipmq.broker import runbook
 from skipmq.broker.trouble_kinds import KINDS
-from support.http import ROOT
+from support.http import ROOT, environment
 from support.programs import need
 
 FOLDER = Path(__file__).parent
@@ -23,9 +23,12 @@ FAULTS = {"switchover", "postgres-crash", "server-freeze", "server-death"}
 def promtool(*words: str | Path) -> str:
     """Run promtool in the folder of these tests; return what it printed."""
     need("promtool")
+    # It keeps little, and would look for garbage for a tenth of its time.
+    variables = environment({}) | {"GOGC": "300"}
     done = subprocess.run(
-        ["promtool", *words], cwd=FOLDER, capture_output=True, text=True, check=False
-    )
+        ["promtool", *words],
+        cwd=FOLDER, env=variables, capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

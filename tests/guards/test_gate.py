@@ -116,7 +116,7 @@ def test_seconds_of_each_folder_and_the_share_of_the_processors_are_shown(
         "import time\n\ndef test_takes_a_second():\n    time.sleep(1)\n"
     )
 
-    gate = run(OTHER, "-n", "2", "tests")
+    gate = run(OTHER, "-n", "1", "tests")
 
     *shown, busy = gate.stdout.partition("= seconds by folder =")[2].splitlines()[1:4]
     seconds, folders = zip(*map(str.split, shown), strict=True)
@@ -215,7 +215,7 @@ def test_is_torn_down(after):
     ]
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", "1"])
 def test_run_that_is_not_whole_fails(run: Run, folder: Path, workers: str) -> None:
     stopped = run(WAVERING.format(more=0) + OTHER, "-n", workers, "-x")
     broken = run("import missing", "-n", workers, "--continue-on-collection-errors")

@@ -15,6 +15,7 @@ from skipmq.console.bodies import decoded, laid_out
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
 )
 TEXT = '{"order": 7, "customer": "Zoë"}'
 

@@ -143,16 +143,17 @@ def paced(frame: DataFrame, rate: int, tasks: int) -> DataFrame:
 
 def as_history(frame: DataFrame) -> DataFrame:
     """Convert a view's frame to the columns of `columns.HISTORY`; missing columns are null."""
-    converted = frame.select(
+    # Columns of Python take a dozen calls of the JVM each.
+    names = set(frame.columns)
+    converted = frame.selectExpr(
         *(
-            (f.col(c.name) if c.name in frame.columns else f.lit(None))
-            .cast(c.dataType)
-            .alias(c.name)
+            f"cast({c.name if c.name in names else 'null'} as {c.dataType.simpleString()})"
+            f" as {c.name}"
             for c in HISTORY
             if c.name in VIEW
         )
     )
-    return converted.withColumns({"day": f.to_date("settled_at"), "partition": f.expr(PARTITION)})
+    return converted.selectExpr("*", "to_date(settled_at) as day", f"{PARTITION} as partition")
 
 
 def _overlaps(day: date, since: datetime | None, until: datetime | None) -> bool:

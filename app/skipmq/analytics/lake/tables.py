@@ -62,7 +62,7 @@ def read(
     return (
         _parquet(spark, *paths)
         .withColumns({"day": f.to_date("settled_at"), "partition": f.expr(PARTITION)})
-        .select(*HISTORY.names)
+        .selectExpr(*HISTORY.names)
     )
 
 

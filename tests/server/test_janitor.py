@@ -131,6 +131,24 @@ async def test_round_makes_missing_partitions(database: str, owner: Connection) 
 
 
 @pytest.mark.usefixtures("stopwatch")
+async def test_first_round_of_a_node_does_what_is_urgent(database: str, owner: Connection) -> None:
+    day = number(owner, "select to_char(clock_timestamp() + interval '1 day', 'YYYYMMDD')")
+    owner.execute(f"drop table skipmq.history_{day}")
+    orders = Queue(owner)
+    orders.send("a")
+    owner.execute("select skipmq.purge_queue(%s)", (orders.id,))
+
+    async with connected(database) as pool:
+        janitor = Janitor(pool, Settings())
+        janitor.postpone()
+        pause = await janitor.tick()
+
+    assert number(owner, "select to_regclass(%s) is not null", f"skipmq.history_{day}")
+    assert history(owner) == []
+    assert pause == 1
+
+
+@pytest.mark.usefixtures("stopwatch")
 async def test_round_without_database_goes_on() -> None:
     pool = Pool("postgresql://127.0.0.1:1/nowhere", size=1)
     janitor = Janitor(pool, Settings())

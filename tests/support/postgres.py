@@ -81,6 +81,8 @@ class Databases:
                 schema.migrate(template)
                 made = psycopg.conninfo.conninfo_to_dict(template)["dbname"]
                 connection.execute(f"alter database {made} rename to {name}".encode())
+            # A session leaves what the first one in each copy had to make of its catalogue.
+            psycopg.connect(self.url(name)).close()
             self._templates[today] = name
         return self._templates[today]
 

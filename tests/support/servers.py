@@ -17,6 +17,8 @@ from support.postgres import Databases
 # A file system in memory, and how much is free where there is plenty.
 MEMORY = Path("/dev/shm")
 PLENTY = 8 << 30
+# Every ten seconds, as else, vacuum takes more than all else of servers that tests leave alone.
+_SETTINGS = "autovacuum_naptime = 1min\n"
 # The variable that names the folder of the clusters.
 KEPT = "TESTS_CLUSTERS"
 
@@ -73,6 +75,8 @@ def _initialize(place: Path, bin_dir: Path | None) -> None:
     lock = server.lock(place / "start.lock", fcntl.LOCK_EX)
     data_folder.create_cluster(folder, binaries.find(bin_dir), lock)
     os.close(lock)
+    with (folder.cluster / "postgresql.auto.conf").open("a") as settings:
+        settings.write(_SETTINGS)
 
 
 def _migrate(place: Path, bin_dir: Path | None) -> None:

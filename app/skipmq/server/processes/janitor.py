@@ -140,15 +140,19 @@ class Janitor:
     async def run(self) -> None:
         """Run until cancelled, first what is urgent."""
         pause = 0.0
-        for task in self._tasks:
-            if task.name not in _URGENT:
-                task.due = monotonic() + min(task.interval, _POSTPONED)
+        self.postpone()
         while True:
             if await self._tasks_changed.sleep(pause):
                 for task in self._tasks:
                     if task.name in {MOVES.name, SCHEDULES}:
                         task.due = 0.0
             pause = await self.tick()
+
+    def postpone(self) -> None:
+        """Have what is not urgent begin after the node."""
+        for task in self._tasks:
+            if task.name not in _URGENT:
+                task.due = monotonic() + min(task.interval, _POSTPONED)
 
     def wake(self) -> None:
         """Run the message move tasks when one that was started or cancelled may begin or end."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import pytest
 from selenium import webdriver
 from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
@@ -79,7 +80,12 @@ class Browser:
         return self
 
     def __exit__(self, *_: object) -> None:
+        processes = psutil.Process(self.driver.service.process.pid).children(recursive=True)
         self.driver.quit()
+        # Debian's program is a shell's script, of which the driver ends the shell alone.
+        for each in processes:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
 
     def look(self, width: str, scheme: str) -> None:
         """Give pages a width and the system's scheme of colours."""

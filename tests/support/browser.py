@@ -49,20 +49,13 @@ _FAST = 200
 _HIDE = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
 
 
-def _program() -> Path | str:
-    """Return the browser itself, which a script of Debian's starts."""
-    program = Path("/usr/lib/chromium/chromium-headless-shell")
-    return program if program.exists() else shutil.which(program.name) or ""
-
-
 class Browser:
     """A browser without a screen; it fails whoever asks for its complaints and gets some."""
 
     def __init__(self, *, takes_pictures: bool) -> None:
         self._takes_pictures = takes_pictures
         options = webdriver.ChromeOptions()
-        # Not the script on PATH: that alone would be ended, and the browser run on without it.
-        options.binary_location = str(_program())
+        options.binary_location = shutil.which("chromium-headless-shell") or ""
         for each in (
             "--no-sandbox",
             "--disable-gpu",

@@ -66,9 +66,9 @@ class Night:
                 self._move(STEP)
             self.work(fails=step >= CHANGED, thumbnails=step < LEFT)
 
-    def pass_quarter(self) -> None:
-        """Let a quarter of an hour pass, after somebody has mended what was wrong."""
-        for _ in range(3):
+    def pass_good_hour(self) -> None:
+        """Let an hour pass, after somebody has mended what was wrong."""
+        for _ in range(STEPS + 1):
             self.work(fails=False, thumbnails=True)
             self._move(STEP)
 

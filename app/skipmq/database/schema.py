@@ -137,17 +137,18 @@ def check_for_node(url: str, *, warns: bool = False) -> None:
     beyond those that SkipMQ gives. A partition that is unavailable is left out. Raises SchemaError,
     and psycopg.OperationalError when the database is unavailable.
     """
-    # On one connection: to open one costs more than to ask.
+    # Each on one connection: to open one costs more than to ask.
     with maintenance.connect(url) as connection:
         _checked(url, _state(connection))
         router = _map(connection)
         found = rights.surplus_on(connection) if warns else []
-    partitions = partition_urls(url, router[2])
-    for number, partition in enumerate(partitions):
-        _check_partition(number, partition, router[1])
-    for partition in partitions if warns else ():
-        with suppress(psycopg.OperationalError):
-            found += rights.surplus(partition)
+    for number, partition in enumerate(partition_urls(url, router[2])):
+        with (
+            suppress(psycopg.OperationalError),
+            maintenance.connect(partition, connect_timeout=2) as connection,
+        ):
+            _check_partition(number, _map(connection), router[1])
+            found += rights.surplus_on(connection) if warns else []
     for right in found:
         log.warning(
             "a right that SkipMQ does not give; `skipmq migrate` revokes it",
@@ -157,13 +158,10 @@ def check_for_node(url: str, *, warns: bool = False) -> None:
         )
 
 
-def _check_partition(number: int, url: str, router: UUID | None) -> None:
-    """Raise SchemaError where a partition is not the one of the router's map."""
-    try:
-        with maintenance.connect(url, connect_timeout=2) as connection:
-            found = _map(connection)
-    except psycopg.OperationalError:
-        return
+def _check_partition(
+    number: int, found: tuple[int | None, UUID | None, list[str]], router: UUID | None
+) -> None:
+    """Raise SchemaError where a partition's map is not the router's."""
     if found[:2] != (number, router):
         what = "another map" if found[1] != router else f"partition {found[0]}"
         raise SchemaError(

@@ -37,7 +37,8 @@ _GROWTH_INTERVAL = 60.0
 # What begins with the node: nothing can be settled without a partition, and clients wait for tasks
 # and schedules. The rest begins after its interval, and no more than some seconds: its first run in
 # a new session takes as much of the server's processors as the start of a node.
-_URGENT = frozenset({"create partitions", MOVES.name, SCHEDULES})
+_AWAITED = frozenset({MOVES.name, SCHEDULES})
+_URGENT = _AWAITED | {"create partitions"}
 _POSTPONED = 2.0
 
 
@@ -144,7 +145,7 @@ class Janitor:
         while True:
             if await self._tasks_changed.sleep(pause):
                 for task in self._tasks:
-                    if task.name in {MOVES.name, SCHEDULES}:
+                    if task.name in _AWAITED:
                         task.due = 0.0
             pause = await self.tick()
 

@@ -9,19 +9,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from skipmq.database.embedded import (
     Contents,
-    Server,
     binaries,
     data_folder,
     ephemeral,
     start_ephemeral,
 )
-from support import servers
 from support.accounts import ACCOUNT, python_of_others
 from support.forks import Forked
 from support.processes import ask, until, until_gone
@@ -53,17 +50,6 @@ def cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     until(lambda: not list(place.glob("skipmq-*")), "all servers have ended")
 
 
-@pytest.fixture
-def _no_initdb(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have clusters copied that initdb would make."""
-    start = ephemeral.server.start
-
-    def copied(data: Path, *, template: Path | None = None, **options: Any) -> Server:
-        return start(data, template=template or servers.cluster(), **options)
-
-    monkeypatch.setattr(ephemeral.server, "start", copied)
-
-
 def templates(cache: Path) -> list[Path]:
     return [found for found in cache.glob("template-*") if found.suffix == "" and found.is_dir()]
 
@@ -86,7 +72,6 @@ def test_servers_are_copies_of_one_template_that_none_of_them_changes(cache: Pat
     assert len(templates(cache)) == 1
 
 
-@pytest.mark.usefixtures("_no_initdb")
 def test_contents_of_another_key_have_a_template_of_their_own_and_old_ones_go(cache: Path) -> None:
     old = cache / "template-0"
     old.mkdir(parents=True)
@@ -135,7 +120,6 @@ def test_start_that_is_killed_while_it_makes_the_template_leaves_it_to_the_next(
     assert not list(cache.glob("*.new"))
 
 
-@pytest.mark.usefixtures("_no_initdb")
 def test_damaged_template_is_replaced(cache: Path) -> None:
     contents = Contents("damaged", install)
     with start_ephemeral(contents=contents):
@@ -161,7 +145,6 @@ def test_template_that_is_being_copied_is_not_removed(cache: Path) -> None:
     assert templates(cache) == []
 
 
-@pytest.mark.usefixtures("_no_initdb")
 def test_template_that_cannot_be_kept_is_none(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "file").touch()
     monkeypatch.setattr("tempfile.tempdir", str(place))
@@ -175,7 +158,6 @@ def test_template_that_cannot_be_kept_is_none(place: Path, monkeypatch: pytest.M
     until(lambda: not list(place.glob("skipmq-*")), "all servers have ended")
 
 
-@pytest.mark.usefixtures("_no_initdb")
 def test_installation_that_fails_is_reported_and_leaves_no_template(cache: Path) -> None:
     def fail(_url: str) -> None:
         raise ZeroDivisionError

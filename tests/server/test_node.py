@@ -253,10 +253,7 @@ async def test_absence_of_a_queue_is_known_no_longer_than_until_it_is_created(
         )
 
 
-async def test_absent_queues_that_are_asked_for_take_bounded_memory(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queues, "CACHED_QUEUES", most := 500)
+async def test_absent_queues_that_are_asked_for_take_bounded_memory(database: str) -> None:
     alone = Node(Settings(), as_node(database))
     deadline = monotonic() + 60
 
@@ -265,6 +262,7 @@ async def test_absent_queues_that_are_asked_for_take_bounded_memory(
             name = QueueName("000000000000", "us-east-1", f"none-{each}")
             assert await alone.queues.seen_by("111111111111", name, deadline) is None
 
+    most = queues.CACHED_QUEUES
     await asyncio.gather(*(ask(range(n, most + 100, 50)) for n in range(50)))
 
     assert 0 < len(alone.queues._seen) < most  # noqa: SLF001 - memory shows nowhere else.

@@ -90,8 +90,8 @@ def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -
 
     broken = {rule for rule, findings in judge(history.ops).findings.items() if findings}
 
-    # Who deletes what was shown to another meanwhile is told that it is gone; what is shown while
-    # it is in flight may exceed a limit.
+    # By chance a message is deleted by one consumer after another has received it again, or is
+    # received while it is in flight, which may exceed a limit.
     by_chance = {"no deleted message back", "receive counts", "limits in flight"}
     assert broken - by_chance == {
         "no acknowledged send lost",

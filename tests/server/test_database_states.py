@@ -158,7 +158,7 @@ def mounted(admin: Connection) -> Iterator[str]:
 
 
 def is_everywhere(node: NodeProcess, state: str, status: int) -> bool:
-    """Tell whether all workers say the same of the database; ask no more when one does not."""
+    """Return whether all workers say the same of the database; ask no more when one does not."""
     answers = (raw(f"{node.url}/health/ready") for _ in range(MANY))
     return all(
         (each.status, json.loads(each.body)["database"]) == (status, state) for each in answers
@@ -166,7 +166,7 @@ def is_everywhere(node: NodeProcess, state: str, status: int) -> bool:
 
 
 def shows(node: NodeProcess, state: str, *, available: int) -> bool:
-    """Tell whether the metrics have this state of the database, and no other."""
+    """Return whether the metrics have this state of the database, and no other."""
     lines = node.metrics().splitlines()
     states = [line for line in lines if line.startswith("skipmq_database_state{")]
     found = [line for line in states if not line.endswith(" 0.0")]
@@ -382,7 +382,7 @@ def test_full_primary_behind_a_read_only_server_is_not_taken_for_read_only(
 
 
 def is_said(node: NodeProcess, state: str) -> bool:
-    """Tell whether a node that has just begun answers, and names a state."""
+    """Return whether a node that has just begun answers, and names a state."""
     with contextlib.suppress(OSError):
         return f'"{state}"' in raw(f"{node.url}/health/ready").body
     return False

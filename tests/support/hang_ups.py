@@ -68,5 +68,5 @@ def files_held(workers: list[psutil.Process], clients: list[socket.socket]) -> d
 
 
 def is_held(files: Mapping[Path, Path]) -> bool:
-    """Tell whether any of these files is open still."""
+    """Return whether any of these files is open still."""
     return any(os.path.lexists(file) and file.readlink() == held for file, held in files.items())

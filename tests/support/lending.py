@@ -144,6 +144,7 @@ class LentDatabase:
             self._sessions = {
                 url: self._renewed(each) for url, each in self._sessions.items() if not each.closed
             }
+            # Not by `eventually`, whose module imports this one and which fails what does not come.
             until = time.monotonic() + _END_SECONDS
             while (state := self._state())[0] and time.monotonic() < until:
                 time.sleep(0.001)

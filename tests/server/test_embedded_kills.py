@@ -2,12 +2,14 @@
 
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from skipmq.database import embedded
+from skipmq.database.embedded import data_folder, keeper
 from support.processes import (
     add_row,
     ask,
@@ -65,6 +67,25 @@ def test_kill_of_the_postmaster_brings_it_back(data: Path) -> None:
             assert rows(server.url) == [1]
 
         assert postmaster_of(data) != postmaster
+
+
+def test_server_is_not_ready_while_only_a_child_of_a_killed_postmaster_listens(data: Path) -> None:
+    with holding(data) as holder:
+        holder.read()
+        postmaster = postmaster_of(data)
+        os.kill(keeper_of(data), signal.SIGKILL)
+        os.kill(postmaster, signal.SIGKILL)
+        holder.kill()
+    until_gone(postmaster)
+    folder = data_folder.Folder(data, ephemeral=False, bin_dir=None)
+    (folder.sockets / keeper.SOCKET_NAME).unlink()
+
+    with socket.socket(socket.AF_UNIX) as child:
+        child.bind(str(folder.sockets / keeper.SOCKET_NAME))
+        child.listen()
+
+        assert keeper.is_listening(folder.sockets)
+        assert not data_folder.is_ready(folder)
 
 
 def test_kill_of_the_keeper_leaves_a_server_that_the_next_start_takes_over(data: Path) -> None:

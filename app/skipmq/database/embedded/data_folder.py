@@ -230,6 +230,11 @@ def _check_cluster(folder: Folder, programs: Programs) -> None:
 
 def is_ready(folder: Folder) -> bool:
     """Return whether the server accepts connections."""
-    # The file of a killed postmaster may have the status "ready".
-    status = keeper.postmaster_file(folder.cluster)[_STATUS_LINE : _STATUS_LINE + 1]
-    return [line.strip() for line in status] == ["ready"] and keeper.is_listening(folder.sockets)
+    # The file of a killed postmaster may have the status "ready", and a child that it had just
+    # forked may listen yet.
+    lines = keeper.postmaster_file(folder.cluster)
+    return (
+        [line.strip() for line in lines[_STATUS_LINE : _STATUS_LINE + 1]] == ["ready"]
+        and keeper.is_postgres(lines[0])
+        and keeper.is_listening(folder.sockets)
+    )

@@ -116,12 +116,13 @@ def _environment(parameters: Parameters) -> dict[str, str]:
     names the shared memory, by which PostgreSQL detects backends that still run.
     """
     lines = postmaster_file(Path(parameters.cluster))
-    if lines and not _is_postgres(lines[0]):
+    if lines and not is_postgres(lines[0]):
         return {**ENVIRONMENT, "PG_GRANDPARENT_PID": lines[0]}
     return ENVIRONMENT
 
 
-def _is_postgres(pid: str) -> bool:
+def is_postgres(pid: str) -> bool:
+    """Return whether a process of PostgreSQL runs under this PID."""
     try:
         name, _, state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
     except OSError:

@@ -30,8 +30,8 @@ JAVA := tests/clients/java/target/.installed
 GO := tests/clients/go/target/.installed
 # What the benchmark compares with, and a test of `elasticmq.conf`.
 ELASTICMQ := tests/bench/elasticmq/target/.installed
-# Tests wait for servers, too: four files at once on two cores. WORKERS= for one.
-WORKERS := -n 4
+# Tests wait for servers, too: five files at once on two cores. WORKERS= for one.
+WORKERS := -n 5
 # What has the tools of lint.
 CHECKER := $(VENV)/.check
 # Behind gunicorn: what the Flask application and its start add to the broker, which is the same behind

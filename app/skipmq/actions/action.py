@@ -1,6 +1,6 @@
 """The record of an action."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -38,3 +38,8 @@ def on_queue(run: Callable[..., Awaitable[Result]], *permissions: str, **options
 def on_account(run: Callable[..., Awaitable[Result]], permission: str, **options: Any) -> Action:
     """Return the record of an action that needs a permission on all queues of the caller's."""
     return Action(run=run, needs=access.account_needs(permission), **options)
+
+
+def by_name(*actions: Action) -> Mapping[str, Action]:
+    """Return records by the names of the actions, after which their coroutines are named."""
+    return {each.run.__name__.title().replace("_", ""): each for each in actions}

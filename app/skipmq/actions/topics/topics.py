@@ -261,7 +261,7 @@ async def list_tags_for_resource(
     )
 
 
-async def add_permission(node: Node, call: Call[shapes.AddTopicPermission]) -> None:
+async def add_topic_permission(node: Node, call: Call[shapes.AddTopicPermission]) -> None:
     """Add a statement that allows accounts to use a topic."""
     parameters = call.parameters
     actions, accounts = parameters.ActionName, parameters.AWSAccountId
@@ -287,7 +287,7 @@ async def add_permission(node: Node, call: Call[shapes.AddTopicPermission]) -> N
     await _change_policy(node, call, add)
 
 
-async def remove_permission(node: Node, call: Call[shapes.RemoveTopicPermission]) -> None:
+async def remove_topic_permission(node: Node, call: Call[shapes.RemoveTopicPermission]) -> None:
     """Remove the statement with a label from a topic's policy."""
     label = call.parameters.Label
     await _change_policy(node, call, lambda given: [s for s in given if s.get("Sid") != label])

@@ -44,7 +44,7 @@ _COLUMNS = (
 @click.option("--outcome", metavar="OUTCOME", help="Only this outcome: done, or an error code.")
 @limit_option(50, 10_000, "Maximum number of records.")
 @printing_json
-def audit(
+def audit_command(
     *,
     queue: str | None,
     key: str | None,

@@ -39,13 +39,13 @@ _COLUMNS = (
 _QUEUE_REQUIRED = "specify a queue: --send QUEUE or --receive QUEUE"
 
 
-@click.command()
+@click.command("grant")
 @click.argument("role")
 @_send
 @_receive
 @place.in_place
 @printing_json
-def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
+def sql_grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
     """Grant the database role ROLE access to queues by SQL.
 
     Run it as the owner of the schema. A queue is its name, URL or ARN. Quote patterns: 'mail-*'.
@@ -59,13 +59,13 @@ def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[A
     )
 
 
-@click.command()
+@click.command("revoke")
 @click.argument("role")
 @_send
 @_receive
 @place.in_place
 @printing_json
-def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
+def sql_revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
     """Revoke grants from the database role ROLE; without queues, all of them.
 
     Run it as the owner of the schema. It takes effect at the next statement of each session.
@@ -84,7 +84,7 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
 
 @click.command("list")
 @printing_json
-def grants() -> tuple[Any, Any]:
+def sql_list() -> tuple[Any, Any]:
     """List the grants on queues of database roles."""
     stored = run_as_owner("sql list", queue_grants.stored)
     rows = [

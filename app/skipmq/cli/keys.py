@@ -82,14 +82,14 @@ def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> 
 
 
 @click.group()
-def keys() -> None:
+def keys_command() -> None:
     """Create, list, permit, disable, enable, revoke and rotate access keys.
 
     Run these commands as the owner of the schema, with the master key of the nodes.
     """
 
 
-keys.add_command(keys_list)
+keys_command.add_command(keys_list)
 
 
 def _run(
@@ -116,7 +116,7 @@ def _master(settings: Settings) -> MasterKeys:
     return MasterKeys(settings.master_keys)
 
 
-@keys.command("create")
+@keys_command.command("create")
 @click.option("--account", help="Account of 12 digits (default: SKIPMQ_ACCOUNT).")
 @click.option("--name", help="The user name in policies.  [default: the ID of the key]")
 @_rights_options
@@ -153,7 +153,7 @@ def keys_create(
     return _shown(new, {"account": account})
 
 
-@keys.command("permit")
+@keys_command.command("permit")
 @click.argument("key_id")
 @_rights_options
 @printing_json
@@ -178,7 +178,7 @@ def keys_permit(
     return {"permitted": key_id}, f"access key {escape(key_id)} has new rights"
 
 
-@keys.command("rotate")
+@keys_command.command("rotate")
 @click.argument("key_id")
 @click.option(
     "--overlap",
@@ -206,7 +206,7 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
     return _shown(new, {"account": old.account, "replaces": key_id})
 
 
-@keys.command("session")
+@keys_command.command("session")
 @click.argument("key_id")
 @click.option("--seconds", type=_SESSION_SECONDS, default=3600, show_default=True)
 @printing_json
@@ -240,7 +240,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     return _shown(new, more)
 
 
-@keys.command("disable")
+@keys_command.command("disable")
 @click.argument("key_id")
 @printing_json
 def keys_disable(key_id: str) -> tuple[Any, Any]:
@@ -249,7 +249,7 @@ def keys_disable(key_id: str) -> tuple[Any, Any]:
     return {"disabled": key_id}, f"access key {escape(key_id)} is disabled"
 
 
-@keys.command("enable")
+@keys_command.command("enable")
 @click.argument("key_id")
 @printing_json
 def keys_enable(key_id: str) -> tuple[Any, Any]:
@@ -274,7 +274,7 @@ def _note(action: str, account: str, key_id: str, name: str | None, **more: Any)
     record_change("keys", action, account, {"AccessKeyId": key_id, "Name": name, **more})
 
 
-@keys.command("revoke")
+@keys_command.command("revoke")
 @click.argument("key_id")
 @yes_option
 @printing_json
@@ -300,7 +300,7 @@ def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 
 
-@keys.command("rotate-master")
+@keys_command.command("rotate-master")
 @printing_json
 def keys_rotate_master() -> tuple[Any, Any]:
     """Encrypt all secrets under the first of the keys in SKIPMQ_MASTER_KEY.
@@ -336,7 +336,7 @@ def keys_rotate_master() -> tuple[Any, Any]:
     return {"reencrypted": done, "master_key": master.current}, f"{done} secrets re-encrypted"
 
 
-@keys.command("rotate-receipts")
+@keys_command.command("rotate-receipts")
 @printing_json
 def keys_rotate_receipts() -> tuple[Any, Any]:
     """Replace the key that authenticates receipt handles, which backups of the database contain.

@@ -16,7 +16,7 @@ def _slugs(_: click.Context, __: click.Parameter, prefix: str) -> list[Completio
 
 @click.command("runbook")
 @click.argument("section", required=False, shell_complete=_slugs)
-def runbook(section: str | None) -> None:
+def runbook_command(section: str | None) -> None:
     """Print a section of the runbook, or list the sections.
 
     SECTION is a name as `skipmq trouble` prints it. The console has the same page.

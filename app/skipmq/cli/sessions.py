@@ -45,7 +45,7 @@ _NODES = (
 )
 @yes_option
 @printing_json
-def sessions(
+def sessions_command(
     *, cancel: int | None, terminate: int | None, partition: int, yes: bool
 ) -> tuple[Any, Any]:
     """Show the sessions of the database server, and who blocks whom.
@@ -106,7 +106,7 @@ def _session(each: Mapping[str, Any]) -> Sequence[str]:
 @click.command("nodes")
 @place.reached
 @printing_json
-def nodes() -> tuple[Any, Any]:
+def nodes_command() -> tuple[Any, Any]:
     """Show the worker processes of all nodes with their figures of the last minute."""
     found = act("ListNodes")["Workers"]
     rows = [

@@ -222,7 +222,7 @@ def _cbreak(descriptor: int) -> Iterator[None]:
     help="Seconds between two refreshes.",
 )
 @order_option
-def top(*, interval: float, order: Order) -> None:
+def top_command(*, interval: float, order: Order) -> None:
     """Show the busiest queues live until q or Ctrl-C.
 
     Without a place all accounts and regions are shown; by --endpoint, the account of the key and

@@ -63,7 +63,7 @@ class _Findings(NamedTuple):
 @limit_option(20, _MAXIMUM, "Maximum number of lines.")
 @click.option("--watch", is_flag=True, help=f"Repeat every {_INTERVAL} seconds until Ctrl-C.")
 @json_option
-def trouble(limit: int, *, watch: bool, as_json: bool) -> None:
+def trouble_command(limit: int, *, watch: bool, as_json: bool) -> None:
     """Show what needs attention in the queues of all accounts and regions, the worst first.
 
     By --endpoint, in those that its key may see. The bounds are those of the alerts, and the words

@@ -38,7 +38,7 @@ from skipmq.protocol import body_schemas
 @UNTIL
 @json_option
 @one_line_errors
-def bodies_command(
+def analytics_bodies(
     *,
     queue: str,
     output: Path,

@@ -35,7 +35,7 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
 @json_option
 @one_line_errors
-def export_command(
+def analytics_export(
     *,
     lake: str | None,
     compact: bool,
@@ -155,7 +155,7 @@ def _print_summary(done: "Summary", path: str) -> None:
 @LAKE
 @json_option
 @one_line_errors
-def pipeline_command(*, output: Path, lake: str | None, as_json: bool) -> None:
+def analytics_pipeline(*, output: Path, lake: str | None, as_json: bool) -> None:
     """Make hourly tables of the lake's messages.
 
     Runs a declarative pipeline of Spark: bronze is the lake, silver a row for each message with its

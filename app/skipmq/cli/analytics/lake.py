@@ -55,7 +55,7 @@ def _unchecked(command: Callable[..., Any]) -> Callable[..., Any]:
 @json_option
 @_unchecked
 @one_line_errors
-def verify_command(*, lake: str | None, deep: bool, repair: bool, as_json: bool) -> None:
+def analytics_verify(*, lake: str | None, deep: bool, repair: bool, as_json: bool) -> None:
     """Check a lake against its files and the database.
 
     Checks the size and the footer of each file, with --deep also each row, and compares the number

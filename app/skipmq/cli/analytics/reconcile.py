@@ -34,7 +34,7 @@ _FAILED = 1
 @limit_option(20, 10_000, "Number of messages to list by ID.")
 @json_option
 @one_line_errors
-def reconcile_command(*, sent: str | None, late: float, limit: int, as_json: bool) -> None:
+def analytics_reconcile(*, sent: str | None, late: float, limit: int, as_json: bool) -> None:
     """Reconcile sent messages with those stored, delivered and deleted.
 
     --sent is a client's log of acknowledged sends: lines of {"message_id", "queue", "sent_at"}.

@@ -201,7 +201,7 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
 @place.reached
 @limit_option(50, 100, "Maximum number of tasks.")
 @printing_json
-def tasks(limit: int) -> tuple[Any, Any]:
+def tasks_command(limit: int) -> tuple[Any, Any]:
     """Show the tasks of all queues of an account and region, those that run first."""
     found = act("ListTasks", MaxResults=limit)["Tasks"]
     return {"tasks": plain(found)}, _table(found, is_of_all=True) if found else "there are no tasks"

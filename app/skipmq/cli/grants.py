@@ -10,8 +10,8 @@ from skipmq.broker import grants as queue_grants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.cli.tables import Column, table
+from skipmq.cli.output import printing_json, shown_time
+from skipmq.cli.tables import Column, listed
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 
@@ -102,7 +102,7 @@ def sql_list() -> tuple[Any, Any]:
     ]
     if not rows:
         return {"grants": rows}, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
-    return {"grants": rows}, table(_COLUMNS, (map(cell, row.values()) for row in rows))
+    return {"grants": rows}, listed(_COLUMNS, rows)
 
 
 def _change(

@@ -127,6 +127,11 @@ def shown_time(seconds: float | None) -> str | None:
     return None if seconds is None else iso(datetime.fromtimestamp(int(seconds), UTC))
 
 
+def shown_milliseconds(milliseconds: float) -> str:
+    """Format a time in milliseconds since 1970 in ISO 8601."""
+    return shown_time(milliseconds / 1000) or ""
+
+
 def iso(moment: datetime, precision: str = "auto") -> str:
     """Format a time, by default one of UTC, in ISO 8601."""
     moment = moment.astimezone(UTC) if moment.tzinfo else moment

@@ -1,13 +1,13 @@
 """Tables that fit the terminal: a key is never cut, columns go first, and bodies shrink."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from skipmq.cli.output import out
+from skipmq.cli.output import cell, out
 from skipmq.telemetry.terminal import visible
 
 # Below this many characters a text that shrinks is omitted, too.
@@ -18,13 +18,34 @@ _GAP = 2
 class Column(NamedTuple):
     """A column: in a narrow terminal that of the largest `rank` is omitted first, one of 0 never.
 
-    A text that `shrinks` is cut at the end of the line; numbers are aligned to the right.
+    A text that `shrinks` is cut at the end of the line; numbers are aligned to the right. `of` is
+    the member of a record that it has, by default that of the heading, or a function of the record;
+    what is there is shown by `form`.
     """
 
     heading: str
     rank: int = 0
     is_number: bool = False
     shrinks: bool = False
+    of: str | Callable[[Any], Any] = ""
+    form: Callable[[Any], str] = cell
+
+    def text(self, record: Any) -> str:
+        """Return what it shows of a record, an object or a mapping."""
+        member = self.of or self.heading.replace(" ", "_")
+        if callable(member):
+            value = member(record)
+        elif isinstance(record, Mapping):
+            value = record.get(member)
+        else:
+            value = getattr(record, member)
+        return "" if value is None else self.form(value)
+
+
+def listed(columns: Sequence[Column], records: Iterable[Any], *, last: Sequence[str] = ()) -> Table:
+    """Return a table of records as `table` does."""
+    rows = ([each.text(record) for each in columns] for record in records)
+    return table(columns, rows, last=last)
 
 
 def table(

@@ -13,7 +13,7 @@ from skipmq.cli import place
 from skipmq.cli.output import ask, note, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import count, duration, statistics
 from skipmq.cli.source import Source, act, open_source, queue_argument
-from skipmq.cli.tables import Column, table
+from skipmq.cli.tables import Column, listed
 from skipmq.protocol import limits, names
 from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED
 
@@ -27,10 +27,10 @@ _NO_QUEUES = "no queues yet: `skipmq queue create NAME`"
 _LISTED = ("queue", "visible", "in_flight", "delayed", "oldest")
 _COLUMNS = (
     Column("queue"),
-    Column("visible", 1, is_number=True),
-    Column("in flight", 2, is_number=True),
-    Column("delayed", 4, is_number=True),
-    Column("oldest", 3, is_number=True),
+    Column("visible", 1, is_number=True, form=count),
+    Column("in flight", 2, is_number=True, form=count),
+    Column("delayed", 4, is_number=True, form=count),
+    Column("oldest", 3, is_number=True, form=duration),
 )
 
 
@@ -62,15 +62,7 @@ def queue_list(prefix: str, *, names: bool) -> tuple[Any, Any]:
         note(f"these are the first {len(queues):,}: name a longer PREFIX")
     shown = [each for each in queues if str(each.queue).startswith(prefix)]
     result = [{name: getattr(each, name) for name in _LISTED} for each in shown]
-    rows = (
-        (
-            str(each.queue),
-            *map(count, (each.visible, each.in_flight, each.delayed)),
-            duration(each.oldest),
-        )
-        for each in shown
-    )
-    return {"queues": result}, table(_COLUMNS, rows) if shown else _none(prefix)
+    return {"queues": result}, listed(_COLUMNS, shown) if shown else _none(prefix)
 
 
 def _none(prefix: str) -> str:

@@ -6,21 +6,29 @@ from typing import Any
 import click
 from rich.console import Group
 
-from skipmq.cli.output import cell, err, limit_option, plain, printing_json
+from skipmq.cli.output import err, limit_option, plain, printing_json
 from skipmq.cli.queue.messages import peeked
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source, queue_argument
-from skipmq.cli.tables import Column, table
+from skipmq.cli.tables import Column, listed
 from skipmq.protocol import limits
 
+
+def _consumer(each: Mapping[str, Any]) -> str:
+    """Return the name of a consumer: its key's user or key, or its role and program."""
+    if each["Interface"] == "SQL":
+        return f"{each.get('Role') or ''} {each.get('Application') or ''}".strip()
+    return str(each.get("User") or each.get("AccessKeyId") or "unsigned")
+
+
 _CONSUMERS = (
-    Column("consumer"),
-    Column("address", 3),
-    Column("since", 4, is_number=True),
-    Column("last receive", 1, is_number=True),
-    Column("waiting", 2, is_number=True),
-    Column("received", 2, is_number=True),
-    Column("deleted", 2, is_number=True),
+    Column("consumer", of=_consumer),
+    Column("address", 3, of="ClientAddress"),
+    Column("since", 4, is_number=True, of="SinceSeconds", form=duration),
+    Column("last receive", 1, is_number=True, of="LastReceiveSeconds", form=duration),
+    Column("waiting", 2, is_number=True, of="WaitingReceivers"),
+    Column("received", 2, is_number=True, of="Received"),
+    Column("deleted", 2, is_number=True, of="Deleted"),
 )
 
 
@@ -83,24 +91,5 @@ def queue_search(*, name: str, limit: int, **texts: Any) -> tuple[Any, Any]:
 def queue_consumers(name: str) -> tuple[Any, Any]:
     """Show who received from the queue NAME in the last ten minutes, or waits for messages."""
     answer = act("ListConsumers", QueueUrl=name)
-    rows = (
-        (
-            _consumer(each),
-            cell(each.get("ClientAddress")),
-            duration(each.get("SinceSeconds")),
-            duration(each.get("LastReceiveSeconds")),
-            cell(each.get("WaitingReceivers")),
-            cell(each.get("Received")),
-            cell(each.get("Deleted")),
-        )
-        for each in answer["Consumers"]
-    )
-    none = f"queue {name} had no consumer in the last ten minutes"
-    return plain(answer), table(_CONSUMERS, rows) if answer["Consumers"] else none
-
-
-def _consumer(each: Mapping[str, Any]) -> str:
-    """Return the name of a consumer: its key's user or key, or its role and program."""
-    if each["Interface"] == "SQL":
-        return f"{each.get('Role') or ''} {each.get('Application') or ''}".strip()
-    return str(each.get("User") or each.get("AccessKeyId") or "unsigned")
+    found, none = answer["Consumers"], f"queue {name} had no consumer in the last ten minutes"
+    return plain(answer), listed(_CONSUMERS, found) if found else none

@@ -138,7 +138,7 @@ def _numbered(fields: Fields, path: str) -> list[tuple[str, Fields]]:
     branches = _branches(fields)
     for head in branches:
         if _POSITION.fullmatch(head) is None:
-            raise _invalid(head, path, "Must be the number of an element.")
+            raise errors.invalid(head, path, "Must be the number of an element.")
     return sorted(branches.items(), key=lambda branch: int(branch[0] or 0))
 
 
@@ -210,7 +210,7 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
             elif name == "Entries":
                 found[name] = []  # Forms do not distinguish an empty list from a missing one.
             elif name in shape.required:
-                raise _missing(here)
+                raise errors.missing(here)
         return struct(**found)
 
     return read
@@ -218,7 +218,7 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
 
 def _text(fields: Fields, path: str) -> str:
     if "" not in fields:
-        raise _missing(path)
+        raise errors.missing(path)
     return fields[""]
 
 
@@ -227,7 +227,7 @@ def _number(bits: int) -> Callable[[str, str], int]:
 
     def parse(text: str, path: str) -> int:
         if _NUMBER.fullmatch(text) is None or not -limit <= (number := int(text)) < limit:
-            raise _invalid(text, path, "Must be an integer.")
+            raise errors.invalid(text, path, "Must be an integer.")
         return number
 
     return parse
@@ -235,7 +235,7 @@ def _number(bits: int) -> Callable[[str, str], int]:
 
 def _boolean(text: str, path: str) -> bool:
     if text not in ("true", "false"):
-        raise _invalid(text, path, "Must be true or false.")
+        raise errors.invalid(text, path, "Must be true or false.")
     return text == "true"
 
 
@@ -243,19 +243,7 @@ def _blob(text: str, path: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError as exc:
-        raise _invalid(text, path, "Must be base64.") from exc
-
-
-def _missing(path: str) -> errors.MissingRequiredParameterException:
-    return errors.MissingRequiredParameterException(
-        f"The request must contain the parameter {path}."
-    )
-
-
-def _invalid(value: str, path: str, reason: str) -> errors.InvalidParameterValueException:
-    return errors.InvalidParameterValueException(
-        f"Value {errors.shown(value)} for parameter {path} is invalid. Reason: {reason}"
-    )
+        raise errors.invalid(text, path, "Must be base64.") from exc
 
 
 _SCALARS: dict[str, Callable[[str, str], Any]] = {

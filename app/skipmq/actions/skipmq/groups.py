@@ -24,11 +24,8 @@ async def list_message_groups(
     parameters = call.parameters
     if not queue.fifo:
         raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
-    limit = _PAGE if parameters.MaxResults is None else parameters.MaxResults
-    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
-    after = paging.after(call) or None
-    if after is not None and not _PLACE.fullmatch(after):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    limit = checks.results(parameters.MaxResults, _PAGE, limits.PEEKED)
+    after = paging.after(call, _PLACE) or None
     rows = await groups.listed(
         node.database, queue, limit + 1, after, parameters.MessageGroupId, call.deadline
     )
@@ -66,8 +63,7 @@ async def release_messages(
                 "Messages of a FIFO queue cannot be rescheduled."
             )
         longest = max(limits.VISIBILITY_TIMEOUT, queue.attributes.maximum_delay_seconds)
-        reason = f"Must be between 0 and {longest}."
-        checks.between(seconds, 0, longest, "VisibleInSeconds", reason)
+        checks.between(seconds, 0, longest, "VisibleInSeconds")
         outcomes = await groups.reschedule(node.database, queue, chosen, seconds, call.deadline)
         changed = outcomes.count("rescheduled")
         if changed and not seconds:

@@ -33,24 +33,19 @@ async def peek_messages(
     In another order than that of the queue, its first messages are ranked: `Ranked` is their
     number.
     """
-    state, limit = call.parameters.State, call.parameters.MaxResults
-    order, references = call.parameters.Order, call.parameters.MessageReferences
-    limit = 10 if limit is None else limit
+    state, order = call.parameters.State, call.parameters.Order
+    references = call.parameters.MessageReferences
     if references is not None:
         found = await inspection.picked(
             node.database, node.budget, queue, picked(references), call.deadline
         )
         return {"Messages": page(node, found)}
-    if state is not None and state not in _STATES:
-        raise checks.invalid(state, "State", f"Must be one of {', '.join(_STATES)}, if provided.")
-    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
-    if order is not None and order not in ORDERS:
-        raise checks.invalid(order, "Order", f"Must be one of {', '.join(ORDERS)}, if provided.")
-    after = paging.after(call) or None
+    checks.one_of(state, _STATES, "State", ", if provided")
+    limit = checks.results(call.parameters.MaxResults, 10, limits.PEEKED)
+    checks.one_of(order, ORDERS, "Order", ", if provided")
     if order is not None:
         return await _ranked(node, call, queue, order, limit)
-    if after is not None and not _PLACE.fullmatch(after):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    after = paging.after(call, _PLACE) or None
     found = await inspection.peek(
         node.database, node.budget, queue, state, limit + 1, after, call.deadline
     )
@@ -66,10 +61,7 @@ async def _ranked(
     node: Node, call: Call[extensions.PeekMessages], queue: Queue, order: str, limit: int
 ) -> dict[str, Any]:
     """Return a page of the first messages of a queue in another order."""
-    after = paging.after(call) or "0"
-    if not _OFFSET.fullmatch(after):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
-    first = int(after)
+    first = int(paging.after(call, _OFFSET) or "0")
     ranked = await inspection.ranked(
         node.database, queue, call.parameters.State, order, call.deadline
     )

@@ -25,23 +25,14 @@ async def list_queue_statistics(
     """
     parameters = call.parameters
     order = parameters.Order or "name"
-    if order not in statistics.ORDERS:
-        raise checks.invalid(
-            order, "Order", f"Must be one of {', '.join(statistics.ORDERS)}, if provided."
-        )
-    if parameters.Filter is not None and parameters.Filter not in statistics.FILTERS:
-        raise checks.invalid(
-            parameters.Filter,
-            "Filter",
-            f"Must be one of {', '.join(statistics.FILTERS)}, if provided.",
-        )
+    checks.one_of(order, statistics.ORDERS, "Order", ", if provided")
+    checks.one_of(parameters.Filter, statistics.FILTERS, "Filter", ", if provided")
     if "\0" in (parameters.Tag or ""):
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     identity = call.identity
     most = limits.LIST_RESULTS if identity.is_operator else limits.COUNTED_QUEUES
     search, offset, limit = checks.page(parameters, most)
-    reason = f"Must be between 1 and {MAXIMUM_MINUTES}."
-    checks.between(parameters.Minutes, 1, MAXIMUM_MINUTES, "Minutes", reason)
+    checks.between(parameters.Minutes, 1, MAXIMUM_MINUTES, "Minutes")
     account: str | None = identity.account
     region: str | None = identity.region
     if identity.is_operator:

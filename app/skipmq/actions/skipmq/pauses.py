@@ -48,9 +48,7 @@ async def list_paused_message_groups(
     node: Node, call: Call[extensions.ListPausedMessageGroups], queue: Queue
 ) -> dict[str, Any]:
     """List the paused groups of a queue in pages, by name."""
-    given = call.parameters.MaxResults
-    limit = limits.PEEKED if given is None else given
-    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
+    limit = checks.results(call.parameters.MaxResults, limits.PEEKED, limits.PEEKED)
     after, group = paging.after(call) or "", call.parameters.MessageGroupId
     rows = await groups.paused(node.database, queue, limit + 1, after, group, call.deadline)
     result: dict[str, Any] = {"Groups": rows[:limit]}

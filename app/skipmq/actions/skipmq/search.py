@@ -38,11 +38,8 @@ async def search_messages(
 
     A step reads 200,000 messages for a second at most; each NextToken continues.
     """
-    limit = _SHOWN if call.parameters.MaxResults is None else call.parameters.MaxResults
-    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
-    token = paging.after(call)
-    if token and not _PLACE.fullmatch(token):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    limit = checks.results(call.parameters.MaxResults, _SHOWN, limits.PEEKED)
+    token = paging.after(call, _PLACE)
     place = tuple(map(int, token.split("/"))) if token else (None, None)
     clock = await node.database.clock(call.deadline)
     matching = message_filter(call.parameters)

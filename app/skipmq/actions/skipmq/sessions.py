@@ -37,8 +37,7 @@ async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str
             "may end its sessions. Where signatures are not checked (SKIPMQ_AUTH), use `skipmq"
             " sessions` on the host of a node, without --endpoint.",
         )
-    if kind not in _KINDS:
-        raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(_KINDS)}.")
+    checks.one_of(kind, _KINDS, "Kind")
     checks.between(parameters.ProcessId, 1, 2**31 - 1, "ProcessId", "Must be a process number.")
     outcome = await sessions.end(
         await _pool(node, call),
@@ -78,6 +77,5 @@ async def _pool(node: Node, call: Call[Any]) -> Pool:
     await node.database.open_partitions()
     pools: Sequence[Pool] = node.database.known()
     number = call.parameters.Partition or 0
-    last = len(pools) - 1
-    checks.between(number, 0, last, "Partition", f"Must be between 0 and {last}.")
+    checks.between(number, 0, len(pools) - 1, "Partition")
     return pools[number]

@@ -32,8 +32,7 @@ async def start_message_task(node: Node, call: Call[extensions.StartMessageTask]
     """Start to move, copy or delete the messages of a queue that match a filter."""
     parameters, identity = call.parameters, call.identity
     kind, rate = parameters.Kind, parameters.MaxNumberOfMessagesPerSecond
-    if kind not in KINDS:
-        raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(KINDS)}.")
+    checks.one_of(kind, KINDS, "Kind")
     checks.moves_per_second(rate)
     matching = search.message_filter(parameters)
     source = checks.queue_name(parameters.QueueUrl, identity).arn

@@ -98,10 +98,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
 
 def _checked(parameters: extensions.GetOverview) -> int:
     """Check the parameters; return the number of troubles to answer with."""
-    limit = _SHOWN if parameters.MaxResults is None else parameters.MaxResults
-    checks.between(limit, 1, _READ, "MaxResults", f"Must be between 1 and {_READ}.")
-    reason = f"Must be between 1 and {KEPT_MINUTES}."
-    checks.between(parameters.Minutes, 1, KEPT_MINUTES, "Minutes", reason)
+    limit = checks.results(parameters.MaxResults, _SHOWN, _READ)
+    checks.between(parameters.Minutes, 1, KEPT_MINUTES, "Minutes")
     if "\0" in (parameters.QueueName or ""):
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     return limit

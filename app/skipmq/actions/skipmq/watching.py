@@ -30,12 +30,11 @@ async def get_queue_activity(
     """
     minutes = call.parameters.Minutes or _DEFAULT_MINUTES
     step = call.parameters.StepMinutes or 1
-    most = _MAXIMUM_MINUTES
-    checks.between(minutes, 1, most, "Minutes", f"Must be between 1 and {most}.")
-    checks.between(step, 1, _MAXIMUM_STEP, "StepMinutes", f"Must be between 1 and {_MAXIMUM_STEP}.")
+    checks.between(minutes, 1, _MAXIMUM_MINUTES, "Minutes")
+    checks.between(step, 1, _MAXIMUM_STEP, "StepMinutes")
     is_long = minutes > overview.MAXIMUM_MINUTES
     if is_long and step % _KEPT_STEP:
-        raise checks.invalid(
+        raise errors.invalid(
             step,
             "StepMinutes",
             f"Must be a multiple of {_KEPT_STEP} for more than {overview.MAXIMUM_MINUTES} Minutes.",
@@ -74,10 +73,8 @@ async def peek_newest_messages(
 
     `Since` and `Clock` are the database's time in microseconds since 1970.
     """
-    since, limit = call.parameters.Since, call.parameters.MaxResults
-    limit = _DEFAULT_MESSAGES if limit is None else limit
-    reason = f"Must be between 1 and {_MAXIMUM_MESSAGES}."
-    checks.between(limit, 1, _MAXIMUM_MESSAGES, "MaxResults", reason)
+    since = call.parameters.Since
+    limit = checks.results(call.parameters.MaxResults, _DEFAULT_MESSAGES, _MAXIMUM_MESSAGES)
     if since is not None and not 0 <= since <= _LATEST:
         raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
     # Read the clock first: messages that arrive in between are returned twice and not missed.

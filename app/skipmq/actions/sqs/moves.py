@@ -98,7 +98,7 @@ def task_handle(task: str, source: str) -> str:
 
 def _check_arn(value: str, parameter: str) -> None:
     if not _ARN.fullmatch(value):
-        raise checks.invalid(value, parameter, "Must be the ARN of a queue.")
+        raise errors.invalid(value, parameter, "Must be the ARN of a queue.")
 
 
 def shown_task(task: MoveTask, source: str) -> answers.ListMessageMoveTasksResultEntry:

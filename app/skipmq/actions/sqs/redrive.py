@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from skipmq.actions import checks, paging
+from skipmq.actions import paging
 from skipmq.broker import queues
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
@@ -27,20 +27,20 @@ def policy(value: str) -> str:
     for member in ("deadLetterTargetArn", "maxReceiveCount"):
         if member not in content:
             reason = f"Redrive policy does not contain mandatory attribute: {member}."
-            raise checks.invalid(value, "RedrivePolicy", reason)
+            raise errors.invalid(value, "RedrivePolicy", reason)
     if set(content) != {"deadLetterTargetArn", "maxReceiveCount"}:
         reason = "Only following attributes are supported: [deadLetterTargetArn, maxReceiveCount]."
-        raise checks.invalid(value, "RedrivePolicy", reason)
+        raise errors.invalid(value, "RedrivePolicy", reason)
     target, limit = content["deadLetterTargetArn"], content["maxReceiveCount"]
     if not _is_queue(target):
-        raise checks.invalid(value, "RedrivePolicy", "Invalid value for deadLetterTargetArn.")
+        raise errors.invalid(value, "RedrivePolicy", "Invalid value for deadLetterTargetArn.")
     count = int(limit) if re.fullmatch("[0-9]{1,4}", str(limit)) and limit is not True else 0
     if not 1 <= count <= limits.MAX_RECEIVE_COUNT:
         reason = (
             f"Invalid value for maxReceiveCount: {errors.shown(limit)}, valid values are from 1 to"
             f" {limits.MAX_RECEIVE_COUNT} both inclusive."
         )
-        raise checks.invalid(value, "RedrivePolicy", reason)
+        raise errors.invalid(value, "RedrivePolicy", reason)
     stored = {"deadLetterTargetArn": target, "maxReceiveCount": count}
     return msgspec.json.encode(stored).decode()
 
@@ -54,17 +54,17 @@ def allow_policy(value: str) -> str:
     permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns")
     unknown = set(content) - {"redrivePermission", "sourceQueueArns"}
     if not isinstance(permission, str) or permission not in _PERMISSIONS or unknown:
-        raise checks.invalid(value, parameter, "Invalid value for redrivePermission.")
+        raise errors.invalid(value, parameter, "Invalid value for redrivePermission.")
     if ("sourceQueueArns" in content) != (permission == "byQueue"):
         reason = "sourceQueueArns must be given with the redrivePermission byQueue, and only then."
-        raise checks.invalid(value, parameter, reason)
+        raise errors.invalid(value, parameter, reason)
     if permission == "byQueue" and not (
         isinstance(sources, list)
         and 1 <= len(sources) <= limits.REDRIVE_SOURCES
         and all(map(_is_queue, sources))
     ):
         reason = f"sourceQueueArns must be 1 to {limits.REDRIVE_SOURCES} ARNs of queues."
-        raise checks.invalid(value, parameter, reason)
+        raise errors.invalid(value, parameter, reason)
     return msgspec.json.encode(content).decode()
 
 
@@ -90,7 +90,7 @@ def _object(value: str, parameter: str, reason: str) -> dict[str, Any]:
     try:
         content = msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise checks.invalid(value, parameter, reason) from error
+        raise errors.invalid(value, parameter, reason) from error
     if not isinstance(content, dict):
-        raise checks.invalid(value, parameter, reason)
+        raise errors.invalid(value, parameter, reason)
     return content

@@ -7,7 +7,6 @@ the AWS Resource Groups Tagging API.
 import unicodedata
 from collections.abc import Mapping
 
-from skipmq.actions import checks
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue
 from skipmq.protocol import answers, errors, limits, requests
@@ -22,7 +21,7 @@ async def tag_queue(node: Node, call: Call[requests.TagQueue], queue: Queue) -> 
     """Add tags to a queue; replace those with the same key."""
     tags: Mapping[str, str] = call.parameters.Tags
     if not tags:
-        raise checks.missing("Tags")
+        raise errors.missing("Tags")
     check(tags, queue.name.name)
     await node.queues.tag(queue, tags, call.deadline)
 
@@ -31,7 +30,7 @@ async def untag_queue(node: Node, call: Call[requests.UntagQueue], queue: Queue)
     """Remove tags from a queue by their keys; ignore keys that it does not have."""
     keys: list[str] = call.parameters.TagKeys
     if not keys:
-        raise checks.missing("TagKeys")
+        raise errors.missing("TagKeys")
     await node.queues.untag(queue, keys, call.deadline)
 
 
@@ -53,11 +52,11 @@ def check(tags: Mapping[str, str], queue: str) -> None:
                 f"Tag keys must be between 1 and {limits.TAG_KEY_LENGTH} characters in length."
             )
         if key.lower().startswith(_RESERVED):
-            raise checks.invalid(key, "TagKey", f"The prefix {_RESERVED} is reserved for AWS.")
+            raise errors.invalid(key, "TagKey", f"The prefix {_RESERVED} is reserved for AWS.")
         _check_characters(key, "TagKey")
         if len(value) > limits.TAG_VALUE_LENGTH:
             reason = f"A tag value must be at most {limits.TAG_VALUE_LENGTH} characters long."
-            raise checks.invalid(value, "TagValue", reason)
+            raise errors.invalid(value, "TagValue", reason)
         _check_characters(value, "TagValue")
 
 
@@ -66,4 +65,4 @@ def _check_characters(text: str, parameter: str) -> None:
         kind = unicodedata.category(character)[0]
         if kind not in _LETTER_NUMBER_OR_SPACE and character not in _SIGNS:
             reason = "Can only include letters, digits, spaces and _ . : / = + - @"
-            raise checks.invalid(text, parameter, reason)
+            raise errors.invalid(text, parameter, reason)

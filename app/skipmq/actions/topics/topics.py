@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import paging
+from skipmq.actions.sqs.permissions import allowing
 from skipmq.actions.topics import names
 from skipmq.auth import parse
 from skipmq.broker import topics
@@ -269,15 +270,8 @@ async def add_topic_permission(node: Node, call: Call[shapes.AddTopicPermission]
         raise invalid("Policy statement action out of service scope!")
     if not accounts or not all(map(limits.ACCOUNT.fullmatch, accounts)):
         raise invalid("AWSAccountId")
-    users = [f"arn:aws:iam::{account}:root" for account in accounts]
     scoped = [f"SNS:{action}" for action in actions]
-    statement = {
-        "Sid": parameters.Label,
-        "Effect": "Allow",
-        "Principal": {"AWS": users if len(users) > 1 else users[0]},
-        "Action": scoped if len(scoped) > 1 else scoped[0],
-        "Resource": parameters.TopicArn,
-    }
+    statement = allowing(parameters.Label, accounts, scoped, parameters.TopicArn)
 
     def add(statements: list[Any]) -> list[Any]:
         if any(each.get("Sid") == parameters.Label for each in statements):

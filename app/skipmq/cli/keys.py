@@ -145,7 +145,7 @@ def keys_create(
     encrypted = master.encrypt(new.key_id, new.secret)
 
     async def create(database: Database) -> None:
-        await _store(database, new, encrypted, account, name, rights)
+        await _store(database, new, encrypted, account=account, name=name, rights=rights)
 
     _run(create, settings, create=True)
     given = rights or rights_for("admin")
@@ -197,7 +197,8 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
         old = await _find(database, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
-        await _store(database, new, encrypted, old.account, old.name, old.rights, key_id)
+        columns = {"account": old.account, "name": old.name, "rights": old.rights}
+        await _store(database, new, encrypted, **columns, replaces=key_id)
         await access_keys.change(database, key_id, lifetime=overlap)
         return old
 
@@ -217,17 +218,8 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     encrypted = master.encrypt(new.key_id, new.secret)
 
     async def create(database: Database) -> StoredKey:
-        await access_keys.create(
-            database,
-            new.key_id,
-            account=None,
-            name=None,
-            secret=encrypted.secret,
-            master_key_id=encrypted.master_key_id,
-            parent=key_id,
-            token_digest=digest(new.token or ""),
-            lifetime=seconds,
-        )
+        token = {"token_digest": digest(new.token or ""), "lifetime": seconds}
+        await _store(database, new, encrypted, account=None, name=None, parent=key_id, **token)
         return await _find(database, new.key_id)
 
     stored = _run(create, settings)
@@ -349,25 +341,10 @@ def keys_rotate_receipts() -> tuple[Any, Any]:
     return {"rotated": True}, "rotated the receipt key; existing handles are valid for 12 hours"
 
 
-async def _store(  # noqa: PLR0917 - the columns of a key.
-    database: Database,
-    new: Credentials,
-    encrypted: Encrypted,
-    account: str,
-    name: str | None,
-    rights: str | None,
-    replaces: str | None = None,
+async def _store(
+    database: Database, new: Credentials, encrypted: Encrypted, **columns: Any
 ) -> None:
-    await access_keys.create(
-        database,
-        new.key_id,
-        account=account,
-        name=name,
-        secret=encrypted.secret,
-        master_key_id=encrypted.master_key_id,
-        rights=rights,
-        replaces=replaces,
-    )
+    await access_keys.create(database, new.key_id, **encrypted._asdict(), **columns)
 
 
 async def _find(database: Database, key_id: str) -> StoredKey:

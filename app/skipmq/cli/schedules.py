@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from skipmq.cli import place
 from skipmq.cli.output import plain, printing_json, shown_milliseconds
 from skipmq.cli.queue.send import attributes_option
-from skipmq.cli.source import act, open_source
+from skipmq.cli.source import act, everything, open_source
 from skipmq.cli.tables import Column, listed
 
 
@@ -126,15 +126,8 @@ def schedule_create(
 @printing_json
 def schedule_list() -> tuple[Any, Any]:
     """List schedules by name."""
-    found: list[dict[str, Any]] = []
-    token = None
     with open_source() as node:
-        while True:
-            page = node.act("ListSchedules", NextToken=token)
-            found += page["Schedules"]
-            token = page.get("NextToken")
-            if token is None:
-                break
+        found = everything(node, "ListSchedules", "Schedules")
     return {"schedules": plain(found)}, listed(_SCHEDULES, found) if found else "no schedules"
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from skipmq.cli import place
 from skipmq.cli.output import ask, note, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import count, duration, statistics
-from skipmq.cli.source import Source, act, open_source, queue_argument
+from skipmq.cli.source import Source, act, everything, open_source, queue_argument
 from skipmq.cli.tables import Column, listed
 from skipmq.protocol import limits, names
 from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED
@@ -140,12 +140,8 @@ def queue_pause(
 ) -> tuple[Any, Any]:
     """Pause receives of the queue NAME: they return no messages; sends go on."""
     if lists:
-        groups: list[dict[str, Any]] = []
-        page: dict[str, Any] = {"NextToken": None}
-        while "NextToken" in page:
-            token = page["NextToken"]
-            page = act("ListPausedMessageGroups", QueueUrl=name, NextToken=token)
-            groups += page["Groups"]
+        with open_source() as node:
+            groups = everything(node, "ListPausedMessageGroups", "Groups", QueueUrl=name)
         shown = Table("group", "by", "until", box=None, pad_edge=False)
         for each in groups:
             ends = each.get("PausedUntil")

@@ -75,21 +75,19 @@ def _sessions(failed: errors.SqsError | None = None) -> ResponseReturnValue:
     return page, 200 if failed is None else failed.status
 
 
+@site.showing_errors(_sessions)
 def _end_session() -> ResponseReturnValue:
     """Cancel the statement of a session, or terminate it."""
     form = flask.request.form
     kind, process = form.get("kind", ""), form.get("process", 0, int)
     partition = form.get("partition", 0, int)
-    try:
-        current().act(
-            "EndSession",
-            ProcessId=process,
-            Kind=kind,
-            StartedMicroseconds=form.get("started", type=int),
-            Partition=partition,
-        )
-    except errors.SqsError as error:
-        return _sessions(error)
+    current().act(
+        "EndSession",
+        ProcessId=process,
+        Kind=kind,
+        StartedMicroseconds=form.get("started", type=int),
+        Partition=partition,
+    )
     done = "Cancelled the statement of" if kind == "cancel" else "Terminated"
     site.notice(f"{done} session {process}.")
     return site.see("sessions", partition=partition or None)

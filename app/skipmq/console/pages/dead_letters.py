@@ -19,7 +19,7 @@ def add(pages: flask.Blueprint) -> None:
     pages.add_url_rule("/dead-letters", "dead_letters", _dead_letters)
     pages.add_url_rule("/queues/<name>/failures", "failures", _failures)
     path = "/queues/<name>/redrive"
-    pages.add_url_rule(path, "redrive", _redrive)
+    pages.add_url_rule(path, "redrive", _page)
     pages.add_url_rule(path, "start_redrive", _start, methods=["POST"])
     pages.add_url_rule(f"{path}/cancel", "cancel_redrive", _cancel, methods=["POST"])
     pages.add_url_rule(f"{path}/tasks", "tasks", _tasks)
@@ -65,10 +65,6 @@ def _failures(name: str) -> ResponseReturnValue:
     )
 
 
-def _redrive(name: str) -> ResponseReturnValue:
-    return _page(name)
-
-
 def _page(
     name: str, error: errors.SqsError | None = None, *, asks: bool = False
 ) -> ResponseReturnValue:
@@ -106,43 +102,39 @@ def _task_list(name: str) -> dict[str, Any]:
     return {"tasks": shown, "task_error": error, "is_running": is_running}
 
 
+@site.showing_errors(_page)
 def _start(name: str) -> ResponseReturnValue:
     """Start a redrive, once it is confirmed on a page that says what moves and where.
 
     Of a queue that is no dead-letter queue any more it is a move to a queue.
     """
     target = (text("destination") or "").strip()
-    try:
-        rate = whole_number("rate")
-        checks.moves_per_second(rate)
-        if not text("confirmed"):
-            return _page(name, asks=True)
-        if target and heading.build(name, "redrive")["origin"]:
-            current().act(
-                "StartMessageTask",
-                QueueUrl=name,
-                Kind="move",
-                DestinationQueueUrl=target,
-                MaxNumberOfMessagesPerSecond=rate,
-            )
-        else:
-            current().act(
-                "StartMessageMoveTask",
-                SourceArn=current().arn(name),
-                DestinationArn=_arn(target) if target else None,
-                MaxNumberOfMessagesPerSecond=rate,
-            )
-    except errors.SqsError as error:
-        return _page(name, error)
+    rate = whole_number("rate")
+    checks.moves_per_second(rate)
+    if not text("confirmed"):
+        return _page(name, asks=True)
+    if target and heading.build(name, "redrive")["origin"]:
+        current().act(
+            "StartMessageTask",
+            QueueUrl=name,
+            Kind="move",
+            DestinationQueueUrl=target,
+            MaxNumberOfMessagesPerSecond=rate,
+        )
+    else:
+        current().act(
+            "StartMessageMoveTask",
+            SourceArn=current().arn(name),
+            DestinationArn=_arn(target) if target else None,
+            MaxNumberOfMessagesPerSecond=rate,
+        )
     site.notice("Started the redrive.")
     return site.see("redrive", name=name)
 
 
+@site.showing_errors(_page)
 def _cancel(name: str) -> ResponseReturnValue:
-    try:
-        result = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
-    except errors.SqsError as error:
-        return _page(name, error)
+    result = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
     moved = result.get("ApproximateNumberOfMessagesMoved", 0)
     site.notice(f"Cancelled the task after {moved:,} messages.")
     return site.see("redrive", name=name)

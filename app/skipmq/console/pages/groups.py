@@ -47,15 +47,13 @@ def _groups(name: str, error: errors.SqsError | None = None) -> ResponseReturnVa
     return page, 200 if error is None else error.status
 
 
+@site.showing_errors(_groups)
 def _release(name: str) -> ResponseReturnValue:
     """Make the messages in flight of groups visible now."""
     chosen = flask.request.form.getlist("release")
-    try:
-        if not chosen:
-            raise errors.InvalidParameterValueException("Select groups first.")
-        result = current().act("ReleaseMessages", QueueUrl=name, MessageGroupIds=chosen)
-    except errors.SqsError as error:
-        return _groups(name, error)
+    if not chosen:
+        raise errors.InvalidParameterValueException("Select groups first.")
+    result = current().act("ReleaseMessages", QueueUrl=name, MessageGroupIds=chosen)
     outcomes = [each["Outcome"] for each in result["Results"]]
     released = result["Released"]
     messages = f"{released:,} message{'' if released == 1 else 's'}"
@@ -63,20 +61,16 @@ def _release(name: str) -> ResponseReturnValue:
     return site.see("groups", name=name)
 
 
+@site.showing_errors(_groups)
 def _pause(name: str) -> ResponseReturnValue:
     """Pause a group, for some hours or until it is resumed, or resume it."""
     form = flask.request.form
     group, hours = form.get("id", "").strip(), form.get("hours", 0, int)
     is_pause = form.get("how") != "resume"
-    try:
-        if is_pause:
-            until = int(current().clock()) + hours * 3_600 if hours else None
-            current().act(
-                "PauseMessageGroup", QueueUrl=name, MessageGroupId=group, PausedUntil=until
-            )
-        else:
-            current().act("ResumeMessageGroup", QueueUrl=name, MessageGroupId=group)
-    except errors.SqsError as error:
-        return _groups(name, error)
+    if is_pause:
+        until = int(current().clock()) + hours * 3_600 if hours else None
+        current().act("PauseMessageGroup", QueueUrl=name, MessageGroupId=group, PausedUntil=until)
+    else:
+        current().act("ResumeMessageGroup", QueueUrl=name, MessageGroupId=group)
     site.notice(f"Group {group} {'paused' if is_pause else 'resumed'}.")
     return site.see("groups", name=name)

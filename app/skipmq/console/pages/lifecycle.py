@@ -12,7 +12,7 @@ from skipmq.protocol import errors
 def add(pages: flask.Blueprint) -> None:
     pages.add_url_rule("/create", "create", _create, methods=["GET", "POST"])
     path = "/queues/<name>/delete"
-    pages.add_url_rule(path, "removal", _removal)
+    pages.add_url_rule(path, "removal", _page)
     pages.add_url_rule(path, "delete", _delete, methods=["POST"])
     pages.add_url_rule("/queues/<name>/purge", "purge", _purge, methods=["POST"])
 
@@ -38,10 +38,6 @@ def _create() -> ResponseReturnValue:
     return site.see("messages", name=name)
 
 
-def _removal(name: str) -> ResponseReturnValue:
-    return _page(name)
-
-
 def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
     page = flask.render_template(
         "removal.html",
@@ -53,12 +49,10 @@ def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> 
     return page, 200 if error is None else error.status
 
 
+@site.showing_errors(_page, "purge")
 def _purge(name: str) -> ResponseReturnValue:
-    try:
-        _check_typed(name)
-        number = current().act("PurgeQueue", QueueUrl=name)["Removed"]
-    except errors.SqsError as error:
-        return _page(name, "purge", error)
+    _check_typed(name)
+    number = current().act("PurgeQueue", QueueUrl=name)["Removed"]
     site.notice(f"Deleted all messages of the queue: {number:,}.")
     return site.see("messages", name=name)
 

@@ -50,17 +50,13 @@ _reading = threading.Lock()
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>"
-    pages.add_url_rule(f"{path}/messages", "messages", _messages)
+    pages.add_url_rule(f"{path}/messages", "messages", _page)
     pages.add_url_rule(f"{path}/counts", "counts", _counts)
     pages.add_url_rule(f"{path}/messages/<reference>", "message", _message)
     pages.add_url_rule(f"{path}/messages/<reference>/body", "body", _body)
     pages.add_url_rule(f"{path}/transfer", "transfer", _transfer, methods=["POST"])
     pages.add_url_rule("/queues/<name>/tail", "tail", _tail)
     pages.add_url_rule("/queues/<name>/tail/new", "tail_new", _tail_new)
-
-
-def _messages(name: str) -> ResponseReturnValue:
-    return _page(name)
 
 
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
@@ -207,14 +203,12 @@ def source(message: Mapping[str, Any]) -> str:
     return str(message["Attributes"].get("DeadLetterQueueSourceArn", ""))
 
 
+@site.showing_errors(_page)
 def _transfer(name: str) -> ResponseReturnValue:
     """Copy, move, redrive or delete the selected messages."""
     form = flask.request.form
     target = form.get("destination", "").strip()
-    try:
-        notice = transfer(name, form.get("how", ""), target, form.getlist("reference"))
-    except errors.SqsError as error:
-        return _page(name, error)
+    notice = transfer(name, form.get("how", ""), target, form.getlist("reference"))
     site.notice(notice)
     return site.see("messages", name=name, state=form.get("state") or None)
 

@@ -28,12 +28,8 @@ _reading = threading.Lock()
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>/search"
-    pages.add_url_rule(path, "search", _search)
+    pages.add_url_rule(path, "search", _page)
     pages.add_url_rule(path, "start_task", _start, methods=["POST"])
-
-
-def _search(name: str) -> ResponseReturnValue:
-    return _page(name)
 
 
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
@@ -120,26 +116,24 @@ def _step(name: str) -> dict[str, Any]:
         _reading.release()
 
 
+@site.showing_errors(_page)
 def _start(name: str) -> ResponseReturnValue:
     """Move, copy, redrive or delete what was found, or start a task on all that match."""
     form = flask.request.form
     how, target = form.get("how", ""), form.get("destination", "").strip()
     references = form.get("references", "").split()
-    try:
-        if references:
-            site.notice(messages.transfer(name, how, target, references))
-            return site.see("messages", name=name)
-        current().act(
-            "StartMessageTask",
-            QueueUrl=name,
-            Kind=how,
-            DestinationQueueUrl=target if target and how != "delete" else None,
-            VisibleBefore=_number("until"),
-            MaxNumberOfMessagesPerSecond=_number("rate"),
-            **_filter(),
-        )
-    except errors.SqsError as error:
-        return _page(name, error)
+    if references:
+        site.notice(messages.transfer(name, how, target, references))
+        return site.see("messages", name=name)
+    current().act(
+        "StartMessageTask",
+        QueueUrl=name,
+        Kind=how,
+        DestinationQueueUrl=target if target and how != "delete" else None,
+        VisibleBefore=_number("until"),
+        MaxNumberOfMessagesPerSecond=_number("rate"),
+        **_filter(),
+    )
     site.notice(_NOTICES[how])
     return site.see("redrive", name=name)
 

@@ -133,7 +133,7 @@ FIELDS = tuple(each._replace(choices=_choices(each.about)) for each in _LABELS)
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>/settings"
-    pages.add_url_rule(path, "settings", _settings)
+    pages.add_url_rule(path, "settings", _page)
     pages.add_url_rule(path, "set_attributes", _set_attributes, methods=["POST"])
     pages.add_url_rule("/queues/<name>/pause", "pause", _pause, methods=["POST"])
     pages.add_url_rule(f"{path}/tags", "tag", _tag, methods=["POST"])
@@ -201,10 +201,6 @@ def redrive(attributes: Mapping[str, str]) -> tuple[str, str]:
     return target.removeprefix(own), str(policy.get("maxReceiveCount", ""))
 
 
-def _settings(name: str) -> ResponseReturnValue:
-    return _page(name)
-
-
 def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
     """Render the page; show the error at the form that failed, with its values."""
     head = heading.build(name, "settings")
@@ -226,62 +222,52 @@ def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> 
     return page, 200 if error is None else error.status
 
 
+@site.showing_errors(_page, "attributes")
 def _set_attributes(name: str) -> ResponseReturnValue:
     form = flask.request.form
     shown = {key.removeprefix("was-"): form[key] for key in form if key.startswith("was-")}
-    try:
-        is_fifo = name.endswith(".fifo")
-        attributes = submitted(fields(fifo=is_fifo), shown)
-        check(attributes, fifo=is_fifo)
-        if attributes:
-            current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
-    except errors.SqsError as error:
-        return _page(name, "attributes", error)
+    is_fifo = name.endswith(".fifo")
+    attributes = submitted(fields(fifo=is_fifo), shown)
+    check(attributes, fifo=is_fifo)
+    if attributes:
+        current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     site.notice(f"Saved {', '.join(attributes)}." if attributes else "No changes.")
     return site.see("settings", name=name)
 
 
+@site.showing_errors(_page, "attributes")
 def _pause(name: str) -> ResponseReturnValue:
     """Pause the queue's receives, or resume them."""
     is_paused = flask.request.form.get("paused") == "true"
-    try:
-        if "PauseQueue" in current().rights(name, "PauseQueue"):
-            current().act("PauseQueue", QueueUrl=name, Paused=is_paused)
-        else:
-            attributes = {"Paused": str(is_paused).lower()}
-            current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
-    except errors.SqsError as error:
-        return _page(name, "attributes", error)
+    if "PauseQueue" in current().rights(name, "PauseQueue"):
+        current().act("PauseQueue", QueueUrl=name, Paused=is_paused)
+    else:
+        attributes = {"Paused": str(is_paused).lower()}
+        current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     site.notice("Paused: receives return no messages." if is_paused else "Resumed.")
     return site.see("queue", name=name)
 
 
+@site.showing_errors(_page, "tags")
 def _tag(name: str) -> ResponseReturnValue:
     form = flask.request.form
     key = form.get("key", "")
-    try:
-        current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
-    except errors.SqsError as error:
-        return _page(name, "tags", error)
+    current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
     site.notice(f"Tag {key} set.")
     return site.see("settings", name=name)
 
 
+@site.showing_errors(_page, "tags")
 def _untag(name: str) -> ResponseReturnValue:
     key = flask.request.form.get("key", "")
-    try:
-        current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
-    except errors.SqsError as error:
-        return _page(name, "tags", error)
+    current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
     site.notice(f"Tag {key} removed.")
     return site.see("settings", name=name)
 
 
+@site.showing_errors(_page, "policy")
 def _set_policy(name: str) -> ResponseReturnValue:
     policy = flask.request.form.get("policy", "").strip()
-    try:
-        current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
-    except errors.SqsError as error:
-        return _page(name, "policy", error)
+    current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
     site.notice("Policy saved." if policy else "Policy removed.")
     return site.see("settings", name=name)

@@ -14,13 +14,9 @@ ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
-    pages.add_url_rule("/tasks", "all_tasks", _all_tasks)
+    pages.add_url_rule("/tasks", "all_tasks", _page)
     pages.add_url_rule("/tasks/running", "running_tasks", _running)
     pages.add_url_rule("/tasks/cancel", "cancel_task", _cancel, methods=["POST"])
-
-
-def _all_tasks() -> ResponseReturnValue:
-    return _page()
 
 
 def _page(failure: errors.SqsError | None = None) -> ResponseReturnValue:
@@ -81,11 +77,9 @@ def _running() -> ResponseReturnValue:
     return flask.render_template("running.html", tasks=running)
 
 
+@site.showing_errors(_page)
 def _cancel() -> ResponseReturnValue:
-    try:
-        result = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
-    except errors.SqsError as error:
-        return _page(error)
+    result = current().act("CancelMessageMoveTask", TaskHandle=text("handle") or "")
     moved = result.get("ApproximateNumberOfMessagesMoved", 0)
     site.notice(f"Task cancelled after {moved:,} messages.")
     return site.see("all_tasks")

@@ -19,6 +19,11 @@ from skipmq.protocol.call import Call
 from skipmq.protocol.message import body_md5
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# Of the newest messages: those of an answer, and characters of each body, so that it has at most
+# 256 kB.
+_NEWEST, _MOST_NEWEST, _CHARACTERS = 50, 100, 2_048
+_MICROSECONDS = 1_000_000
+_LATEST = 1 << 60
 _STATES = ("visible", "in-flight", "delayed")
 ORDERS = ("oldest", "receives", "size")
 _OFFSET = re.compile("[0-9]{1,4}")
@@ -78,6 +83,23 @@ async def _ranked(
     if following < len(ranked):
         result["NextToken"] = paging.token(str(following))
     return result
+
+
+async def peek_newest_messages(
+    node: Node, call: Call[extensions.PeekNewestMessages], queue: Queue
+) -> dict[str, Any]:
+    """Return the newest messages of a queue, newest first, without receiving them.
+
+    `Since` and `Clock` are the database's time in microseconds since 1970.
+    """
+    since = call.parameters.Since
+    limit = checks.results(call.parameters.MaxResults, _NEWEST, _MOST_NEWEST)
+    if since is not None and not 0 <= since <= _LATEST:
+        raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
+    # Read the clock first: messages that arrive in between are returned twice and not missed.
+    clock = await node.database.clock(call.deadline)
+    found = await inspection.newest(node.database, queue, since, limit, _CHARACTERS, call.deadline)
+    return {"Clock": int(clock * _MICROSECONDS), "Messages": found}
 
 
 def page(node: Node, found: Sequence[PeekedMessage]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.actions.sqs import moves
+from skipmq.actions.sqs import redrive
 from skipmq.cli import place
 from skipmq.cli.output import (
     ask,
@@ -305,7 +305,7 @@ def _ended(node: Source, name: str, handle: str) -> tuple[Any, Any]:
     summary = f"{moved} messages {_DONE[task['Kind']]} from {name}: {status.lower()}"
     if reason := task.get("FailureReason"):
         summary += f", {reason}"
-        if reason == moves.NO_SOURCE:
+        if reason == redrive.NO_SOURCE:
             summary += ". The messages have no source queue: specify a target with --to"
         raise click.ClickException(summary)
     return {"moved": moved, "status": status}, summary

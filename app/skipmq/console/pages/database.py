@@ -7,7 +7,7 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq.actions.skipmq import sessions
+from skipmq.actions.skipmq.database import may_end, may_list
 from skipmq.actions.skipmq.server_troubles import SLOW_FACTOR
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, bound
 from skipmq.console import site
@@ -31,8 +31,8 @@ def _database() -> ResponseReturnValue:
     database, error = current().read("DescribeDatabase")
     partitions = [_prepared(each) for each in database.get("Partitions", [])]
     number = flask.request.args.get("partition", 0, int)
-    may_list = not error and sessions.may_list(current().broker.node, current().identity)
-    found = current().attempt("ListSessions", Partition=number)[0] if may_list else {}
+    is_listed = not error and may_list(current().broker.node, current().identity)
+    found = current().attempt("ListSessions", Partition=number)[0] if is_listed else {}
     return flask.render_template(
         "database.html",
         error=error,
@@ -66,8 +66,7 @@ def _sessions(failed: errors.SqsError | None = None) -> ResponseReturnValue:
         "sessions.html",
         sessions=_with_blocked(result.get("Sessions", [])),
         partition=partition,
-        may=current().may("EndSession")
-        and sessions.may_end(current().broker.node, current().identity),
+        may=current().may("EndSession") and may_end(current().broker.node, current().identity),
         is_signed=current().identity.key_id is not None,
         error=error,
         failed=failed,

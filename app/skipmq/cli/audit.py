@@ -12,9 +12,7 @@ from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
-from skipmq.cli.output import limit_option, printing_json, shown_milliseconds
-from skipmq.cli.tables import Column, listed
-from skipmq.cli.times import ago
+from skipmq.cli.output import Column, ago, limit_option, listed, printing_json, shown_milliseconds
 
 _USER = ":user/"
 # The fewest records of a read.

@@ -10,8 +10,7 @@ from skipmq.broker import grants as queue_grants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import printing_json, shown_time
-from skipmq.cli.tables import Column, listed
+from skipmq.cli.output import Column, listed, printing_json, shown_time
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 

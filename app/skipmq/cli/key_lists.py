@@ -7,8 +7,7 @@ import click
 
 from skipmq.broker import access_keys
 from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import printing_json, shown_time
-from skipmq.cli.tables import Column, listed
+from skipmq.cli.output import Column, listed, printing_json, shown_time
 
 # The JSON output has other columns, too.
 _COLUMNS = (

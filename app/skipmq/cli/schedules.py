@@ -8,10 +8,9 @@ import click
 from rich.console import Group, RenderableType
 
 from skipmq.cli import place
-from skipmq.cli.output import plain, printing_json, shown_milliseconds
+from skipmq.cli.output import Column, listed, plain, printing_json, shown_milliseconds
 from skipmq.cli.queue.send import attributes_option
 from skipmq.cli.source import act, everything, open_source
-from skipmq.cli.tables import Column, listed
 
 
 def _state(each: Mapping[str, Any]) -> str:

@@ -6,10 +6,9 @@ from typing import Any
 import click
 
 from skipmq.cli import place
-from skipmq.cli.output import ask, plain, printing_json, yes_option
+from skipmq.cli.output import Column, ask, listed, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source
-from skipmq.cli.tables import Column, listed
 
 
 def _state(each: Mapping[str, Any]) -> str:

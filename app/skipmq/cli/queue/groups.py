@@ -6,10 +6,9 @@ from typing import Any
 import click
 from rich.console import Group
 
-from skipmq.cli.output import limit_option, plain, printing_json, shown_milliseconds
+from skipmq.cli.output import Column, limit_option, listed, plain, printing_json, shown_milliseconds
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source, queue_argument
-from skipmq.cli.tables import Column, listed
 from skipmq.protocol import limits
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from skipmq.cli.output import err, note, out, plain, print_json, printing_json
+from skipmq.cli.output import Column, err, listed, note, out, plain, print_json, printing_json
 from skipmq.cli.source import act, open_source, queue_argument
-from skipmq.cli.tables import Column, listed
 from skipmq.protocol import limits
 
 # The meaning of a state's time; the time of other events is when they happened.

@@ -10,10 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli import place
-from skipmq.cli.output import ask, note, plain, printing_json, yes_option
+from skipmq.cli.output import Column, ask, listed, note, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import count, duration, statistics
 from skipmq.cli.source import Source, act, everything, open_source, queue_argument
-from skipmq.cli.tables import Column, listed
 from skipmq.protocol import limits, names
 from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED
 

@@ -16,9 +16,8 @@ from rich.text import Text
 from skipmq.broker.statistics import Order, QueueMinute, QueueStatistics
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import cell, limit_option, printing_json, shown_time
+from skipmq.cli.output import Column, cell, limit_option, listed, printing_json, shown_time
 from skipmq.cli.source import Source, open_source, queue_names
-from skipmq.cli.tables import Column, listed
 
 _MINUTES = 60
 # The number of recent minutes with activity in the table of a queue.

@@ -12,18 +12,20 @@ from rich.table import Table
 from skipmq.actions.sqs import redrive
 from skipmq.cli import place
 from skipmq.cli.output import (
+    Column,
     ask,
     err,
     limit_option,
+    listed,
     note,
     plain,
     printing_json,
     shown_milliseconds,
+    table,
     yes_option,
 )
 from skipmq.cli.queue.queues import described
 from skipmq.cli.source import Source, act, open_source, queue_argument, queue_names
-from skipmq.cli.tables import Column, listed, table
 from skipmq.protocol import limits
 
 # Seconds between two polls of a task's progress.

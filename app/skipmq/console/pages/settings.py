@@ -1,4 +1,4 @@
-"""The page of a queue's attributes, tags and policy."""
+"""The pages of a queue's attributes, tags and policy, and those that create, purge or delete it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -139,6 +139,10 @@ def add(pages: flask.Blueprint) -> None:
     pages.add_url_rule(f"{path}/tags", "tag", _tag, methods=["POST"])
     pages.add_url_rule(f"{path}/tags/remove", "untag", _untag, methods=["POST"])
     pages.add_url_rule(f"{path}/policy", "set_policy", _set_policy, methods=["POST"])
+    pages.add_url_rule("/create", "create", _create, methods=["GET", "POST"])
+    pages.add_url_rule("/queues/<name>/delete", "removal", _removal_page)
+    pages.add_url_rule("/queues/<name>/delete", "delete", _delete, methods=["POST"])
+    pages.add_url_rule("/queues/<name>/purge", "purge", _purge, methods=["POST"])
 
 
 def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
@@ -271,3 +275,61 @@ def _set_policy(name: str) -> ResponseReturnValue:
     current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
     site.notice("Policy saved." if policy else "Policy removed.")
     return site.see("settings", name=name)
+
+
+def _create() -> ResponseReturnValue:
+    form = flask.request.form
+    page = {"fields": fields(fifo=True, new=True), "given": form, "groups": GROUPS}
+    if flask.request.method != "POST":
+        return flask.render_template("create.html", error=None, **page)
+    name = form.get("name", "").strip()
+    is_fifo = form.get("kind") == "fifo"
+    if is_fifo and not name.endswith(".fifo"):
+        name += ".fifo"
+    attributes = {} if not is_fifo else {"FifoQueue": "true"}
+    try:
+        attributes |= submitted(fields(fifo=is_fifo, new=True), {})
+        check(attributes, fifo=is_fifo, name=name)
+        current().act("CreateQueue", QueueName=name, Attributes=attributes)
+    except errors.SqsError as error:
+        return flask.render_template("create.html", error=error, **page), error.status
+    site.notice(f"Queue {name} created.")
+    return site.see("messages", name=name)
+
+
+def _removal_page(
+    name: str, failed: str = "", error: errors.SqsError | None = None
+) -> ResponseReturnValue:
+    page = flask.render_template(
+        "removal.html",
+        **heading.build(name, "removal"),
+        cooldown=current().broker.node.settings.name_cooldown,
+        failed=failed,
+        error=error,
+    )
+    return page, 200 if error is None else error.status
+
+
+@site.showing_errors(_removal_page, "purge")
+def _purge(name: str) -> ResponseReturnValue:
+    _check_typed(name)
+    number = current().act("PurgeQueue", QueueUrl=name)["Removed"]
+    site.notice(f"Deleted all messages of the queue: {number:,}.")
+    return site.see("messages", name=name)
+
+
+def _delete(name: str) -> ResponseReturnValue:
+    try:
+        _check_typed(name)
+        number = current().act("DeleteQueue", QueueUrl=name)["Removed"]
+    except errors.QueueDoesNotExist:
+        raise
+    except errors.SqsError as error:
+        return _removal_page(name, "delete", error)
+    site.notice(f"Deleted the queue {name}. Messages that it had: {number:,}.")
+    return site.see("queues")
+
+
+def _check_typed(name: str) -> None:
+    if flask.request.form.get("typed", "").strip() != name:
+        raise errors.InvalidParameterValueException("Type the name of the queue to confirm.")

@@ -7,19 +7,11 @@ from rich.markup import escape
 
 from skipmq.cli import place
 from skipmq.cli.output import ask, printing_json, yes_option
-from skipmq.cli.queue.queues import pairs
+from skipmq.cli.queue.queues import attributes_option
 from skipmq.cli.source import Source, everything, open_source
 from skipmq.telemetry.terminal import visible
 
-_attributes = click.option(
-    "-a",
-    "--attribute",
-    "attributes",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="An attribute of SNS; may be repeated.",
-)
+_attributes = attributes_option("An attribute of SNS; may be repeated.")
 
 
 def _arn(node: Source, name: str) -> str:

@@ -1,6 +1,6 @@
 """Beyond SQS: an overview of the database for operators, and the sessions of its server."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -95,6 +95,10 @@ def _known(overview: Overview) -> dict[str, Any]:
     return _snapshot(snapshot) | {"KnownSeconds": int(monotonic() - snapshot.at)}
 
 
+def _named(row: Mapping[str, Any], **names: str) -> dict[str, Any]:
+    return {member: row[name] for member, name in names.items()}
+
+
 def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
     server, level = snapshot.server, snapshot.level
     found = disk(server.data_directory)
@@ -123,21 +127,13 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
         },
         "Replication": replication,
         "Damage": [
-            {
-                "Relation": each["relation"],
-                "Page": each["page"],
-                "Error": each["error"],
-                "Remedy": each["remedy"],
-                "Seconds": int(each["seconds"]),
-            }
+            _named(each, Relation="relation", Page="page", Error="error", Remedy="remedy")
+            | {"Seconds": int(each["seconds"])}
             for each in server.damage
         ],
         "Standbys": [
-            {
-                "Name": each["name"],
-                "Address": each["address"],
-                "State": each["state"],
-                "Sync": each["sync"],
+            _named(each, Name="name", Address="address", State="state", Sync="sync")
+            | {
                 "LagBytes": None if each["bytes"] is None else int(each["bytes"]),
                 "LagMilliseconds": round(1000 * each["seconds"]),
             }
@@ -148,13 +144,9 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
             for (name, label), value in snapshot.metrics.items()
         ],
         "Programs": [
-            {
-                "Program": each["program"],
-                "Role": each["role"],
-                "Database": each["database"],
-                "IsInThisDatabase": each["here"],
-                "Address": each["address"],
-                "Sessions": each["number"],
+            _named(each, Program="program", Role="role", Database="database")
+            | _named(each, IsInThisDatabase="here", Address="address", Sessions="number")
+            | {
                 "Seconds": None if each["seconds"] is None else int(each["seconds"]),
             }
             for each in server.sessions

@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NEWEST, _MOST_NEWEST, _CHARACTERS = 50, 100, 2_048
 _MICROSECONDS = 1_000_000
 _LATEST = 1 << 60
-_STATES = ("visible", "in-flight", "delayed")
+STATES = ("visible", "in-flight", "delayed")
 ORDERS = ("oldest", "receives", "size")
 _OFFSET = re.compile("[0-9]{1,4}")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
@@ -45,7 +45,7 @@ async def peek_messages(
             node.database, node.budget, queue, picked(references), call.deadline
         )
         return {"Messages": page(node, found)}
-    checks.one_of(state, _STATES, "State", ", if provided")
+    checks.one_of(state, STATES, "State", ", if provided")
     limit = checks.results(call.parameters.MaxResults, 10, limits.PEEKED)
     checks.one_of(order, ORDERS, "Order", ", if provided")
     if order is not None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 
-from skipmq.actions.action import Action, by_name
+from skipmq.actions.action import Action, by_name, on_account
 from skipmq.actions.topics import publish, subscriptions, topics
-from skipmq.actions.topics.names import on_account, on_subscription, on_topic
+from skipmq.actions.topics.names import on_subscription, on_topic
+from skipmq.protocol.identity import TopicName
 
 TOPICS: Mapping[str, Action] = by_name(
     on_topic(topics.add_topic_permission, "AddPermission", is_change=True),
@@ -20,10 +21,10 @@ TOPICS: Mapping[str, Action] = by_name(
         subscriptions.get_subscription_attributes, "GetSubscriptionAttributes", is_read=True
     ),
     on_topic(topics.get_topic_attributes, "GetTopicAttributes", is_read=True),
-    on_account(subscriptions.list_subscriptions, "ListSubscriptions", is_read=True),
+    on_account(subscriptions.list_subscriptions, "ListSubscriptions", TopicName, is_read=True),
     on_topic(subscriptions.list_subscriptions_by_topic, "ListSubscriptionsByTopic", is_read=True),
     on_topic(topics.list_tags_for_resource, "ListTagsForResource", is_read=True),
-    on_account(topics.list_topics, "ListTopics", is_read=True),
+    on_account(topics.list_topics, "ListTopics", TopicName, is_read=True),
     Action(run=publish.publish, needs=publish.publish_needs),
     on_topic(publish.publish_batch, "Publish"),
     on_topic(topics.remove_topic_permission, "RemovePermission", is_change=True),

@@ -108,11 +108,10 @@ def queue_receive(
 
     Messages that are not deleted become visible again after the visibility timeout.
     """
-    url = name
     with open_source() as node:
         messages = node.act(
             "ReceiveMessage",
-            QueueUrl=url,
+            QueueUrl=name,
             MaxNumberOfMessages=limit,
             WaitTimeSeconds=wait,
             VisibilityTimeout=visibility_timeout,
@@ -130,7 +129,7 @@ def queue_receive(
                 {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
                 for number, message in enumerate(messages)
             ]
-            result = node.act("DeleteMessageBatch", QueueUrl=url, Entries=entries)
+            result = node.act("DeleteMessageBatch", QueueUrl=name, Entries=entries)
             for entry in result.get("Failed", ()):
                 message_id = messages[int(entry["Id"])]["MessageId"]
                 note(f"{message_id} was not deleted: {entry['Message']}")
@@ -152,8 +151,7 @@ def queue_receive(
 @printing_json
 def queue_peek(name: str, state: str | None, order: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
-    url = name
-    parameters: dict[str, Any] = {"QueueUrl": url, "State": state, "Order": order}
+    parameters: dict[str, Any] = {"QueueUrl": name, "State": state, "Order": order}
     page = act("PeekMessages", **parameters, MaxResults=limit)
     messages = page["Messages"]
     # A page of large messages has fewer than the limit.
@@ -181,14 +179,14 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
     The whole history is searched, which may take a while, because it has no index on message IDs. A
     redrive gives a message another ID.
     """
-    url, token = name, None
+    token = None
     with (
         open_source() as node,
         err.status("searching") as status,
     ):
         while True:
             timeline = node.act(
-                "GetMessageTimeline", QueueUrl=url, MessageId=message_id, NextToken=token
+                "GetMessageTimeline", QueueUrl=name, MessageId=message_id, NextToken=token
             )
             token = timeline.get("NextToken")
             if timeline["Events"] or token is None:

@@ -1,6 +1,6 @@
 """The commands that manage queues."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
@@ -44,6 +44,12 @@ def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) 
     return parsed
 
 
+def attributes_option(about: str) -> Callable[..., Any]:
+    """Return the option `--attribute`, a mapping of texts."""
+    names = ("-a", "--attribute", "attributes")
+    return click.option(*names, multiple=True, metavar="NAME=VALUE", callback=pairs, help=about)
+
+
 @click.command("list")
 @click.argument("prefix", default="")
 @click.option("--names", is_flag=True, help="Print the names alone, one a line.")
@@ -71,15 +77,7 @@ def _none(prefix: str) -> str:
 @click.command("create")
 @click.argument("name", callback=place.name_of)
 @place.reached
-@click.option(
-    "-a",
-    "--attribute",
-    "attributes",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Such as DelaySeconds=5; may be repeated.",
-)
+@attributes_option("Such as DelaySeconds=5; may be repeated.")
 @printing_json
 def queue_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     """Create the queue NAME; one that ends in .fifo is a FIFO queue."""
@@ -187,13 +185,12 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
       skipmq queue tag orders
       skipmq queue tag orders team=shop stage=test --remove owner
     """  # noqa: D301 - click reads the character \b.
-    url = name
     with open_source() as node:
         if tags:
-            node.act("TagQueue", QueueUrl=url, Tags=tags)
+            node.act("TagQueue", QueueUrl=name, Tags=tags)
         if remove:
-            node.act("UntagQueue", QueueUrl=url, TagKeys=list(remove))
-        present = node.act("ListQueueTags", QueueUrl=url).get("Tags", {})
+            node.act("UntagQueue", QueueUrl=name, TagKeys=list(remove))
+        present = node.act("ListQueueTags", QueueUrl=name).get("Tags", {})
     result = {"queue": name, "tags": present}
     if not present:
         return result, f"queue {name} has no tags"

@@ -8,13 +8,13 @@ from flask.typing import ResponseReturnValue
 
 from skipmq.console import site
 from skipmq.console.pages import heading, settings
+from skipmq.console.pages.dead_letters import ACTIVE
 from skipmq.console.pages.messages import outcomes_of
 from skipmq.console.visit import current
 from skipmq.protocol import errors
 
 _MINUTES, _TASKS, _MOVES = 60, 5, 20
 _RATES = {"In /min": "Sent", "Received /min": "Received", "Out /min": "Deleted"}
-_ACTIVE = ("RUNNING", "CANCELLING")
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -42,7 +42,7 @@ def _queue(name: str) -> ResponseReturnValue:
         activity=activity,
         rates=_rates(activity) if activity else {},
         consumers=consumers,
-        tasks=[each for each in tasks.get("Tasks", []) if each["Status"] in _ACTIVE],
+        tasks=[each for each in tasks.get("Tasks", []) if each["Status"] in ACTIVE],
         moved_in=_moved_in(name, target),
         tags=tags.get("Tags", {}),
         troubles=overview.get("Troubles", []),

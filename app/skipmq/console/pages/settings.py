@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
 
 GROUPS = ("Delivery", "Limits", "FIFO", "Dead-letter queue", "Beyond SQS", "Encryption")
-_LABELS = (
+_FIELDS = (
     Field(
         "VisibilityTimeout", "Visibility timeout", "Delivery", "duration",
         "seconds that a received message stays hidden",
@@ -124,11 +124,9 @@ _LABELS = (
 )  # fmt: skip
 
 
-def _choices(attribute: Attribute) -> tuple[str, ...]:
-    return ("false", "true") if attribute.type is bool else attribute.allowed.choices
-
-
-FIELDS = tuple(each._replace(choices=_choices(each.about)) for each in _LABELS)
+def _choices(attribute: Attribute, *, new: bool) -> tuple[str, ...]:
+    choices = ("false", "true") if attribute.type is bool else attribute.allowed.choices
+    return ("", *choices) if new and choices else choices
 
 
 def add(pages: flask.Blueprint) -> None:
@@ -148,8 +146,8 @@ def add(pages: flask.Blueprint) -> None:
 def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
     """Return the fields of a queue; those of a new one have an empty choice for the default."""
     return [
-        each if not new else each._replace(choices=("", *each.choices) if each.choices else ())
-        for each in FIELDS
+        each._replace(choices=_choices(each.about, new=new))
+        for each in _FIELDS
         if not (each.about.allowed.standard if fifo else each.about.allowed.fifo)
     ]
 

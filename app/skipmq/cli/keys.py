@@ -10,16 +10,8 @@ import click
 from rich.markup import escape
 from rich.text import Text
 
-from skipmq.auth import (
-    ROLES,
-    Credentials,
-    Encrypted,
-    MasterKeys,
-    digest,
-    new_credentials,
-    policy_of,
-    rights_for,
-)
+from skipmq.auth.keys import Credentials, Encrypted, MasterKeys, digest, new_credentials
+from skipmq.auth.policy import ROLES, policy_of, rights_for
 from skipmq.broker import access_keys, receipt_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration

@@ -9,7 +9,7 @@ import msgspec
 from skipmq.actions import paging
 from skipmq.actions.sqs.permissions import allowing
 from skipmq.actions.topics import names
-from skipmq.auth import parse
+from skipmq.auth.policy import parse
 from skipmq.broker import topics
 from skipmq.broker.deliveries import TopicPolicy, effective_delivery
 from skipmq.broker.node import Node

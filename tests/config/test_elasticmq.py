@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from skipmq.config import queue_files
-from skipmq.config.declarations import DeclaredQueue, DeclaredSchedule
-from skipmq.config.imports import elasticmq, toml
-from skipmq.config.imports.found import Found, UnreadableError
+from skipmq.config.declarations import DeclaredQueue, DeclaredSchedule, Found, UnreadableError
+from skipmq.config.imports import elasticmq
 from support.imports import DOCUMENTED
 
 KEPT = {"MessageRetentionPeriod": "1209600"}
@@ -361,7 +360,7 @@ def test_topics_and_schedules_are_those_of_toml(file: Path) -> None:
         '    "sport.fifo" { } } } }',
     )
     copied = file.with_suffix(".toml")
-    copied.write_text(toml.write(found.queues))
+    copied.write_text(queue_files.write(found.queues))
     problems: list[str] = []
 
     (queue,) = found.queues

@@ -296,7 +296,7 @@ VALUES = {"a": [0, None, 7, 1234], "b": [1, 1, 1, 1]}
 
 def test_axis_has_round_ticks_and_lines_stay_on_it() -> None:
     colours = {"a": "sent", "b": "dead"}
-    chart = drawing.chart("t", range(0, 240, 60), 60, colours, VALUES, unit=drawing.COUNT)
+    chart = drawing.chart("t", range(0, 240, 60), colours, VALUES)
 
     assert [text for _, text in chart.ticks] == ["0", "500", "1,000", "1,500"]
     assert [time for _, time in chart.marks] == [0, 60, 120, 180]

@@ -232,7 +232,7 @@ def test_address_has_what_django_gives_to_libpq(manage: Any, tables: Connection)
     given["OPTIONS"] = {"options": "-c work_mem=5MB", "connect_timeout": 9, "pool": False}
     try:
         program = (
-            "from skipmq.django.connection import dsn; import psycopg;"
+            "from skipmq.django.configuration import dsn; import psycopg;"
             " c = psycopg.connect(dsn('default'));"
             " print(c.info.user, c.info.password, c.execute('show work_mem').fetchone())"
         )

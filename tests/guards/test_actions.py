@@ -8,8 +8,8 @@ from support.writes import WRITES
 
 def test_every_action_of_our_own_has_a_request() -> None:
     assert REQUESTS.keys() == EXTENSIONS.keys(), (
-        "a class in app/skipmq/protocol/extensions.py and its name in REQUESTS there, or a record"
-        " in EXTENSIONS of app/skipmq/actions/skipmq/table.py"
+        "a class in app/skipmq/protocol/extensions.py, or a record in EXTENSIONS of"
+        " app/skipmq/actions/skipmq/table.py"
     )
 
 

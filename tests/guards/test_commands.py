@@ -110,7 +110,7 @@ def test_version_is_printed_in_an_instant() -> None:
 
 
 # What makes text that controls no terminal, or that a program reads.
-SHOWN = {"visible", "json.dumps", "toml.write", "rights.script"}
+SHOWN = {"visible", "json.dumps", "queue_files.write", "rights.script"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ SEARCHES = {"search", "findall", "finditer", "sub", "split"}
 # What reads only what servers and programs of ours, and operators, have written.
 OWN_TEXTS = {"analytics", "cli", "config", "database"}
 # Made of others, of which each is found where it comes first and not looked for again (atomic).
-COMPOSED = {"auth/patterns.py: _regex"}
+COMPOSED = {"auth/conditions.py: _regex"}
 
 
 class Found(NamedTuple):

@@ -8,8 +8,8 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["skipmq.protocol", "skipmq.auth", "skipmq.actions"]):
-    from skipmq import auth
     from skipmq.actions.sqs.table import ACTIONS
+    from skipmq.auth.credentials import identify
     from skipmq.protocol import codec, errors
     from skipmq.protocol.call import Request
 
@@ -52,7 +52,7 @@ def one_request(data: bytes) -> None:
     body = sample[:first] + given.ConsumeBytes(atheris.ALL_REMAINING) + sample[last:]
     request = Request(method, path, headers, query, body, "http://localhost:9324", "id")
     try:
-        auth.identify(headers.get("authorization"), query)
+        identify(headers.get("authorization"), query)
         call = codec.decode(request)
     except errors.SqsError as error:
         codec.encode_error(request, error)

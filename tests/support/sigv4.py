@@ -11,8 +11,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from msgspec.structs import replace
 
-from skipmq.auth import policy_of, rights_for
 from skipmq.auth.keys import AccessKey, digest
+from skipmq.auth.policy import policy_of, rights_for
 from skipmq.auth.sigv4 import verify
 from skipmq.protocol.call import Request
 

@@ -1,6 +1,6 @@
 """What befell nodes and the database, of the numbers of minutes."""
 
-from skipmq.actions.skipmq.activity import events
+from skipmq.actions.skipmq.troubles import events
 from skipmq.broker.minutes import BrokerMinute
 
 

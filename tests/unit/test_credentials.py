@@ -1,6 +1,7 @@
 import pytest
 
-from skipmq.auth import credentials, identify
+from skipmq.auth import credentials
+from skipmq.auth.credentials import identify
 from skipmq.protocol.identity import Identity
 
 HEADER = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skipmq.auth.canonical import canonical_headers
+from skipmq.auth.sigv4 import canonical_headers
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request, Response
 from skipmq.server.http.head import Head

@@ -4,8 +4,8 @@ import tomllib
 
 import pytest
 
+from skipmq.config import queue_files
 from skipmq.config.declarations import DeclaredQueue
-from skipmq.config.imports import toml
 from skipmq.telemetry.terminal import visible
 
 
@@ -32,7 +32,7 @@ def test_declarations_in_toml_control_no_terminal() -> None:
     tags = {"\x1b[2J\u202e": "\u009b31m\x7f\U000e0041", "plain": "\u00e4"}
     queue = DeclaredQueue(name="q", attributes={}, tags=tags)
 
-    text = toml.write([queue])
+    text = queue_files.write([queue])
 
     assert visible(text) == text
     assert tomllib.loads(text)["queues"]["q"]["tags"] == tags

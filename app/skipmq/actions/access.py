@@ -211,11 +211,11 @@ def queue_needs(
     return tuple(Need(each, name) for each in permissions)
 
 
-def account_needs(permission: str) -> Needs:
-    """Return the needs of an action on all queues of the caller's account."""
+def account_needs(permission: str, kind: type[QueueName]) -> Needs:
+    """Return the needs of an action on all queues, or topics, of the caller's account."""
 
     def needs(call: Call) -> list[Need]:
-        return [Need(permission, QueueName(call.identity.account, call.identity.region, "*"))]
+        return [Need(permission, kind(call.identity.account, call.identity.region, "*"))]
 
     return needs
 

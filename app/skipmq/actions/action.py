@@ -1,12 +1,13 @@
 """The record of an action."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from skipmq.actions import access
 from skipmq.protocol.call import Result
+from skipmq.protocol.identity import QueueName
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,16 @@ def on_queue(run: Callable[..., Awaitable[Result]], *permissions: str, **options
     return Action(run=run, permissions=permissions, **options)
 
 
-def on_account(run: Callable[..., Awaitable[Result]], permission: str, **options: Any) -> Action:
+def on_account(
+    run: Callable[..., Awaitable[Result]],
+    permission: str,
+    kind: type[QueueName] = QueueName,
+    **options: Any,
+) -> Action:
     """Return the record of an action that needs a permission on all queues of the caller's."""
-    return Action(run=run, needs=access.account_needs(permission), **options)
+    return Action(run=run, needs=access.account_needs(permission, kind), **options)
+
+
+def by_name(*actions: Action) -> Mapping[str, Action]:
+    """Return records by the names of the actions, after which their coroutines are named."""
+    return {each.run.__name__.title().replace("_", ""): each for each in actions}

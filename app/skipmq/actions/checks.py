@@ -36,20 +36,6 @@ _KINDS = ("String", "Number", "Binary")
 _PAGE, _MAXIMUM_OFFSET = 50, 10_000_000
 
 
-def invalid(value: object, parameter: str, reason: str) -> errors.SqsError:
-    """Return the error for a parameter whose value is out of bounds."""
-    return errors.InvalidParameterValueException(
-        f"Value {errors.shown(value)} for parameter {parameter} is invalid. Reason: {reason}"
-    )
-
-
-def missing(parameter: str) -> errors.SqsError:
-    """Return the error for a parameter that is missing or empty."""
-    return errors.MissingRequiredParameterException(
-        f"The request must contain the parameter {parameter}."
-    )
-
-
 def unknown_attribute(name: str) -> errors.SqsError:
     """Return the error for an attribute that does not exist."""
     return errors.InvalidAttributeName(f"Unknown Attribute {errors.shown(name)}.")
@@ -61,7 +47,7 @@ def message_reference(value: str, parameter: str) -> Reference:
     Raises errors.InvalidParameterValueException.
     """
     if not _REFERENCE.fullmatch(value):
-        raise invalid(value, parameter, "Must be a MessageReference from PeekMessages.")
+        raise errors.invalid(value, parameter, "Must be a MessageReference from PeekMessages.")
     number, message_id = value.split("-", 1)
     return Reference(int(number), message_id)
 
@@ -111,18 +97,32 @@ def new_queue_name(name: str, *, fifo: bool) -> None:
         )
 
 
-def between(value: int | None, minimum: int, maximum: int, parameter: str, reason: str) -> None:
+def between(
+    value: int | None, minimum: int, maximum: int, parameter: str, reason: str = ""
+) -> None:
     """Check an optional number."""
     if value is not None and not minimum <= value <= maximum:
-        raise invalid(value, parameter, reason)
+        reason = reason or f"Must be between {minimum} and {maximum}."
+        raise errors.invalid(value, parameter, reason)
+
+
+def results(value: int | None, default: int, largest: int) -> int:
+    """Check MaxResults of a list, and return it, or its default."""
+    between(value, 1, largest, "MaxResults")
+    return default if value is None else value
+
+
+def one_of(value: str | None, allowed: Sequence[str], parameter: str, condition: str = "") -> None:
+    """Check an optional word; `condition` ends the reason."""
+    if value is not None and value not in allowed:
+        raise errors.invalid(value, parameter, f"Must be one of {', '.join(allowed)}{condition}.")
 
 
 def page(parameters: Paged, largest: int) -> tuple[str, int, int]:
     """Check Search, Offset and MaxResults of a paged list, and return them."""
-    search, offset, limit = parameters.Search or "", parameters.Offset or 0, parameters.MaxResults
-    between(offset, 0, _MAXIMUM_OFFSET, "Offset", f"Must be between 0 and {_MAXIMUM_OFFSET}.")
-    limit = limit or _PAGE
-    between(limit, 1, largest, "MaxResults", f"Must be between 1 and {largest}.")
+    search, offset = parameters.Search or "", parameters.Offset or 0
+    between(offset, 0, _MAXIMUM_OFFSET, "Offset")
+    limit = results(parameters.MaxResults or None, _PAGE, largest)
     if "\0" in search:
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     return search, offset, limit
@@ -154,7 +154,7 @@ def delay(value: int, limit: int) -> None:
 def identifier(value: str | None, parameter: str) -> None:
     """Check a MessageGroupId, MessageDeduplicationId or ReceiveRequestAttemptId."""
     if value is not None and not IDENTIFIER.fullmatch(value):
-        raise invalid(
+        raise errors.invalid(
             value,
             parameter,
             f"{parameter} can only include alphanumeric and punctuation characters."
@@ -166,7 +166,7 @@ def fifo_only(value: object, parameter: str) -> None:
     """Refuse a parameter that only FIFO queues support."""
     if value is not None:
         reason = "The request include parameter that is not valid for this queue type."
-        raise invalid(value, parameter, reason)
+        raise errors.invalid(value, parameter, reason)
 
 
 def characters(text: str) -> None:

@@ -1,14 +1,16 @@
 """Pages of queue URLs, and NextToken."""
 
+import re
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from skipmq.actions import checks
 from skipmq.broker.node import Node
 from skipmq.protocol import errors, limits
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
+
+_INVALID = "Invalid or expired next token."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ def page(call: Call) -> Page:
     """Return the page that MaxResults and NextToken of a call select."""
     limit = call.parameters.MaxResults
     if limit is not None and not 1 <= limit <= limits.LIST_RESULTS:
-        raise checks.invalid(
+        raise errors.invalid(
             limit,
             "MaxResults",
             f"MaxResults must be an integer between 1 and {limits.LIST_RESULTS}.",
@@ -53,10 +55,13 @@ def token(place: str) -> str:
     return urlsafe_b64encode(place.encode()).decode()
 
 
-def after(call: Call) -> str:
-    """Return the place in a call's NextToken, or an empty text."""
+def after(call: Call, form: re.Pattern[str] | None = None) -> str:
+    """Return the place in a call's NextToken, which has this form, or an empty text."""
     try:
         encoded = call.parameters.NextToken or ""
-        return b64decode(encoded.encode(), altchars=b"-_", validate=True).decode()
+        place = b64decode(encoded.encode(), altchars=b"-_", validate=True).decode()
     except ValueError as error:
-        raise errors.InvalidParameterValueException("Invalid or expired next token.") from error
+        raise errors.InvalidParameterValueException(_INVALID) from error
+    if place and form is not None and not form.fullmatch(place):
+        raise errors.InvalidParameterValueException(_INVALID)
+    return place

@@ -1,7 +1,8 @@
-"""Evaluation of queue policies and access key policies in AWS's policy language.
+"""Evaluation of queue policies and access key policies in AWS's policy language; roles of keys.
 
 An explicit deny overrides an allow; the default is to deny. A statement with an unsupported
 condition operator, condition key or variable fails closed: an Allow does not apply, a Deny does.
+The rights of an access key are a predefined role on some queues, or a policy of its own.
 Source: AWS Identity and Access Management User Guide, "IAM JSON policy reference" and "Policy
 evaluation logic".
 """
@@ -14,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from skipmq.auth.conditions import Condition, conditions
-from skipmq.auth.patterns import Pattern, UnsupportedElementError, is_arn
+from skipmq.auth.conditions import Condition, Pattern, UnsupportedElementError, conditions, is_arn
 
 # The principal of a statement: the user, or its account, which delegates with policies of its own.
 Scope = Literal["user", "account"]
@@ -29,6 +29,46 @@ _USER = re.compile("arn:aws[a-z-]*:(iam|sts)::[0-9]{12}:[!-~]+")
 # The ID by which AWS replaces a deleted user or role; it matches no user of SkipMQ.
 _UNIQUE_ID = re.compile("(AIDA|AROA|AGPA|AIPA|ANPA|ANVA|ASCA)[A-Z0-9]{12,124}")
 _PRINCIPAL_TYPES = {"AWS", "Service", "Federated", "CanonicalUser"}
+_SERVICES = ("sqs", "sns")
+_DESCRIBE_QUEUE = ("GetQueueAttributes", "GetQueueUrl")
+_READ = (
+    "ListDeadLetterSourceQueues",
+    "ListMessageMoveTasks",
+    "ListQueues",
+    "ListQueueTags",
+    "PeekMessages",
+    "GetSubscriptionAttributes",
+    "GetTopicAttributes",
+    "ListSubscriptions",
+    "ListSubscriptionsByTopic",
+    "ListTagsForResource",
+    "ListTopics",
+    *_DESCRIBE_QUEUE,
+)
+ROLES: dict[str, tuple[str, ...]] = {
+    "admin": ("*",),
+    "producer": ("SendMessage", "Publish", *_DESCRIBE_QUEUE),
+    "consumer": ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", *_DESCRIBE_QUEUE),
+    "reader": _READ,
+    # For the engineer on call. A redrive needs the rights to receive, send and delete.
+    "operator": (
+        "CancelMessageMoveTask",
+        "CreateSchedule",
+        "DeleteMessage",
+        "DeleteSchedule",
+        "DescribeDatabase",
+        "ListAuditRecords",
+        "PauseMessageGroup",
+        "PauseQueue",
+        "PauseSchedule",
+        "ReceiveMessage",
+        "ReleaseMessages",
+        "RunSchedule",
+        "SendMessage",
+        "StartMessageMoveTask",
+        *_READ,
+    ),
+}
 
 
 class Access(NamedTuple):
@@ -223,3 +263,38 @@ def _principals(value: Any) -> Callable[[Access], Scope | None]:
         return "account" if access.account in accounts else None
 
     return scope
+
+
+class Rights(msgspec.Struct):
+    """A role for queues and topics of the key's account; `queues` has patterns, None means all."""
+
+    role: str
+    queues: tuple[str, ...] | None = None
+
+
+def rights_for(role: str, queues: Sequence[str] = ()) -> str:
+    """Return the stored form of a role for queues; `*` and `?` in their names are wildcards."""
+    return msgspec.json.encode(Rights(role, tuple(queues) or None)).decode()
+
+
+def policy_of(rights: str, account: str) -> Policy:
+    """Return the policy of an account's key from its stored rights; raise ValueError if invalid."""
+    content = msgspec.json.decode(rights, type=dict[str, msgspec.Raw])
+    if "role" in content:
+        return parse(_document(msgspec.json.decode(rights, type=Rights), account), of_queue=False)
+    return parse(rights, of_queue=False)
+
+
+def _document(rights: Rights, account: str) -> str:
+    actions = ROLES.get(rights.role)
+    if actions is None:
+        raise ValueError(f"unknown role {rights.role}")
+    queues = rights.queues
+    statement = {
+        "Effect": "Allow",
+        "Action": [f"{service}:{action}" for service in _SERVICES for action in actions],
+        "Resource": [f"arn:aws:{s}:*:{account}:{each}" for s in _SERVICES for each in queues]
+        if queues
+        else "*",
+    }
+    return msgspec.json.encode({"Version": "2012-10-17", "Statement": [statement]}).decode()

@@ -9,17 +9,9 @@ from time import time as own_clock  # noqa: TID251 - to compare it with the data
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from skipmq.auth import (
-    Access,
-    AccessKey,
-    Encrypted,
-    MasterKeys,
-    is_allowed,
-    parse,
-    policy_of,
-    verify,
-)
-from skipmq.auth.keys import digest, user_arn
+from skipmq.auth.keys import AccessKey, Encrypted, MasterKeys, digest, user_arn
+from skipmq.auth.policy import Access, is_allowed, parse, policy_of
+from skipmq.auth.sigv4 import verify
 from skipmq.broker import access_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.config.settings import Settings

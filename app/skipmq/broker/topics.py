@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from skipmq.auth import Access, parse
+from skipmq.auth.policy import Access, parse
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
     BIGINT,

@@ -1,12 +1,10 @@
 """The `audit` command."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 import msgspec
 from msgspec import structs
-from rich.table import Table
 
 from skipmq.actions.skipmq import audit as actions
 from skipmq.broker import audit_log
@@ -14,22 +12,44 @@ from skipmq.broker.audit_log import AuditRecord
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
-from skipmq.cli.output import cell, limit_option, printing_json, shown_time
-from skipmq.cli.tables import Column, table
-from skipmq.cli.times import ago
+from skipmq.cli.output import Column, ago, limit_option, listed, printing_json, shown_milliseconds
 
 _USER = ":user/"
 # The fewest records of a read.
 _STEP = 500
+
+
+def _outcome(record: AuditRecord) -> str:
+    """Return the outcome, with how many messages went, that receives go on, or how often it was."""
+    if record.count > 1:
+        since = shown_milliseconds(record.first_at)
+        return f"{record.outcome}, {record.count:,} times since {since}"
+    parameters = msgspec.json.decode(record.parameters or "{}")
+    if record.action in {"DeleteQueue", "PurgeQueue"} and "Messages" in parameters:
+        return f"{record.outcome}: {parameters['Messages']:,} messages"
+    if record.action == "PauseQueue" and parameters.get("Paused") is False:
+        return f"{record.outcome}: resumed"
+    return record.outcome
+
+
+def _caller(record: AuditRecord) -> str | None:
+    if record.user:
+        return record.user.rpartition(_USER)[2]
+    key = record.access_key
+    if key is not None and record.key_name not in {None, key}:
+        key = f"{record.key_name} ({key})"
+    return f"claims {key}" if record.claimed else key
+
+
 _COLUMNS = (
-    Column("time (UTC)"),
+    Column("time (UTC)", of="recorded_at", form=shown_milliseconds),
     Column("action"),
     Column("queue", 1, shrinks=True),
     Column("account", 5),
-    Column("by", 3, shrinks=True),
-    Column("from", 4),
+    Column("by", 3, shrinks=True, of=_caller),
+    Column("from", 4, of="client"),
     Column("door", 6),
-    Column("outcome", 2, shrinks=True),
+    Column("outcome", 2, shrinks=True, of=_outcome),
 )
 
 
@@ -44,7 +64,7 @@ _COLUMNS = (
 @click.option("--outcome", metavar="OUTCOME", help="Only this outcome: done, or an error code.")
 @limit_option(50, 10_000, "Maximum number of records.")
 @printing_json
-def audit(
+def audit_command(
     *,
     queue: str | None,
     key: str | None,
@@ -92,17 +112,17 @@ def audit(
     result = [
         structs.asdict(record)
         | {
-            "recorded_at": _shown(record.recorded_at),
+            "recorded_at": shown_milliseconds(record.recorded_at),
             "parameters": msgspec.json.decode(record.parameters or "null"),
-            "first_at": _shown(record.first_at),
+            "first_at": shown_milliseconds(record.first_at),
         }
         for record in records
     ]
-    return {"records": result}, _table(records, own.arn) if records else "no matching records"
-
-
-def _shown(milliseconds: int) -> str | None:
-    return shown_time(milliseconds // 1000)
+    if not records:
+        return {"records": result}, "no matching records"
+    for record in records:
+        record.queue = record.queue and record.queue.removeprefix(own.arn)
+    return {"records": result}, listed(_COLUMNS, records)
 
 
 def _moment(text: str | None, clock: float, option: str) -> int | None:
@@ -120,41 +140,3 @@ def _moment(text: str | None, clock: float, option: str) -> int | None:
         raise click.BadParameter(
             "write a time as 2026-11-28T16:20, or how long ago, as 1h", param_hint=option
         ) from error
-
-
-def _table(records: Sequence[AuditRecord], own: str) -> Table:
-    rows = (
-        (
-            cell(_shown(each.recorded_at)),
-            cell(each.action),
-            cell(each.queue and each.queue.removeprefix(own)),
-            cell(each.account),
-            cell(_caller(each)),
-            cell(each.client),
-            cell(each.door),
-            _outcome(each),
-        )
-        for each in records
-    )
-    return table(_COLUMNS, rows)
-
-
-def _outcome(record: AuditRecord) -> str:
-    """Return the outcome, with how many messages went, that receives go on, or how often it was."""
-    if record.count > 1:
-        return f"{record.outcome}, {record.count:,} times since {_shown(record.first_at)}"
-    parameters = msgspec.json.decode(record.parameters or "{}")
-    if record.action in {"DeleteQueue", "PurgeQueue"} and "Messages" in parameters:
-        return f"{record.outcome}: {parameters['Messages']:,} messages"
-    if record.action == "PauseQueue" and parameters.get("Paused") is False:
-        return f"{record.outcome}: resumed"
-    return record.outcome
-
-
-def _caller(record: AuditRecord) -> str | None:
-    if record.user:
-        return record.user.rpartition(_USER)[2]
-    key = record.access_key
-    if key is not None and record.key_name not in {None, key}:
-        key = f"{record.key_name} ({key})"
-    return f"claims {key}" if record.claimed else key

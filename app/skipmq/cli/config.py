@@ -1,14 +1,17 @@
-"""The `config` command."""
+"""The commands `config` and `runbook`, which need neither a database nor a node."""
 
+from difflib import get_close_matches
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 from rich.markup import escape
 from rich.table import Table
 
 from skipmq import config
+from skipmq.broker import runbook as book
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import json_option, out, print_json
+from skipmq.cli.output import Column, json_option, out, print_json, table
 from skipmq.config.settings import SECRETS
 from skipmq.database import address, embedded
 
@@ -41,3 +44,26 @@ def _shown(name: str, value: Any) -> Any:
     if name in SECRETS and value:
         return address.shown(value)
     return value
+
+
+def _slugs(_: click.Context, __: click.Parameter, prefix: str) -> list[CompletionItem]:
+    return [CompletionItem(each.slug) for each in book.sections() if each.slug.startswith(prefix)]
+
+
+@click.command("runbook")
+@click.argument("section", required=False, shell_complete=_slugs)
+def runbook_command(section: str | None) -> None:
+    """Print a section of the runbook, or list the sections.
+
+    SECTION is a name as `skipmq trouble` prints it. The console has the same page.
+    """
+    found = {each.slug: each for each in book.sections()}
+    if section is None:
+        rows = [(each.slug, each.title) for each in found.values()]
+        out.print(table((Column("section"), Column("title", 1)), rows))
+        return
+    if section not in found:
+        near = get_close_matches(section, found, n=1)
+        remedy = f"did you mean {near[0]}?" if near else "`skipmq runbook` lists the others"
+        raise click.UsageError(f"the runbook has no section {section}: {remedy}")
+    out.print(found[section].text, soft_wrap=True, markup=False, end="")

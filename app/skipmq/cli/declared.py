@@ -8,8 +8,7 @@ from skipmq.actions.sqs import attributes
 from skipmq.broker.queues import Queue
 from skipmq.cli.local import LocalNode, open_node
 from skipmq.config import declarations
-from skipmq.config.declarations import REDRIVE_POLICY, DeclaredQueue, with_arns
-from skipmq.config.imports.found import Difference
+from skipmq.config.declarations import REDRIVE_POLICY, DeclaredQueue, Difference, with_arns
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors
 from skipmq.protocol.identity import Identity, QueueName

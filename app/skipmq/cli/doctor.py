@@ -77,7 +77,7 @@ def _remedy(check: str, error: Exception, detail: str) -> str:
 @click.command()
 @json_option
 @log.silenced()
-def doctor(*, as_json: bool) -> None:
+def doctor_command(*, as_json: bool) -> None:
     """Check settings, database, schema, port and certificate, and suggest remedies.
 
     It starts no server and changes no file. The exit code is 1 if a check fails.

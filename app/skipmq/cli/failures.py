@@ -5,7 +5,7 @@ from typing import NamedTuple
 from skipmq.cli.declared import DeclarationError
 from skipmq.cli.remote import RemoteError
 from skipmq.config import ConfigError
-from skipmq.config.imports.found import UnreadableError
+from skipmq.config.declarations import UnreadableError
 from skipmq.database import session
 from skipmq.database.embedded import EmbeddedError
 from skipmq.database.router import MapError

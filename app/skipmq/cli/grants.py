@@ -10,8 +10,7 @@ from skipmq.broker import grants as queue_grants
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.cli.tables import Column, table
+from skipmq.cli.output import Column, listed, printing_json, shown_time
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 
@@ -39,13 +38,13 @@ _COLUMNS = (
 _QUEUE_REQUIRED = "specify a queue: --send QUEUE or --receive QUEUE"
 
 
-@click.command()
+@click.command("grant")
 @click.argument("role")
 @_send
 @_receive
 @place.in_place
 @printing_json
-def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
+def sql_grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
     """Grant the database role ROLE access to queues by SQL.
 
     Run it as the owner of the schema. A queue is its name, URL or ARN. Quote patterns: 'mail-*'.
@@ -59,13 +58,13 @@ def grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[A
     )
 
 
-@click.command()
+@click.command("revoke")
 @click.argument("role")
 @_send
 @_receive
 @place.in_place
 @printing_json
-def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
+def sql_revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[Any, Any]:
     """Revoke grants from the database role ROLE; without queues, all of them.
 
     Run it as the owner of the schema. It takes effect at the next statement of each session.
@@ -84,7 +83,7 @@ def revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tuple[
 
 @click.command("list")
 @printing_json
-def grants() -> tuple[Any, Any]:
+def sql_list() -> tuple[Any, Any]:
     """List the grants on queues of database roles."""
     stored = run_as_owner("sql list", queue_grants.stored)
     rows = [
@@ -102,7 +101,7 @@ def grants() -> tuple[Any, Any]:
     ]
     if not rows:
         return {"grants": rows}, "no grants yet: `skipmq sql grant ROLE --send QUEUE`"
-    return {"grants": rows}, table(_COLUMNS, (map(cell, row.values()) for row in rows))
+    return {"grants": rows}, listed(_COLUMNS, rows)
 
 
 def _change(

@@ -11,110 +11,65 @@ import click
 
 from skipmq import extras, release
 
-# The function of each command, which has its help. The extra that a command needs of SkipMQ is
-# `server` but for those of _EXTRAS, where None is the client alone.
-_COMMANDS = {
+# The modules of each group, and the commands in each. The function of `queue list` is `queue_list`,
+# that of a command of no group, as `serve`, is `serve_command`; it has the help. The extra that a
+# command needs of SkipMQ is `server` but for those of _EXTRAS, where None is the client alone.
+_COMMANDS: dict[str, dict[str, str]] = {
     "queue": {
-        "list": "queue.queues:queue_list",
-        "create": "queue.queues:queue_create",
-        "show": "queue.queues:queue_show",
-        "set": "queue.queues:queue_set",
-        "pause": "queue.queues:queue_pause",
-        "resume": "queue.queues:queue_resume",
-        "tag": "queue.queues:queue_tag",
-        "purge": "queue.queues:queue_purge",
-        "delete": "queue.queues:queue_delete",
-        "send": "queue.send:queue_send",
-        "receive": "queue.messages:queue_receive",
-        "peek": "queue.messages:queue_peek",
-        "search": "queue.search:queue_search",
-        "consumers": "queue.search:queue_consumers",
-        "groups": "queue.groups:queue_groups",
-        "release": "queue.groups:queue_release",
-        "reschedule": "queue.groups:queue_reschedule",
-        "cancel": "queue.groups:queue_cancel",
-        "timeline": "queue.messages:queue_timeline",
-        "stats": "queue.stats:queue_stats",
-        "redrive": "queue.tasks:queue_redrive",
-        "move": "queue.tasks:queue_move",
-        "copy": "queue.tasks:queue_copy",
-        "delete-matching": "queue.tasks:queue_delete_matching",
-        "tasks": "queue.tasks:queue_tasks",
-        "tail": "queue.tail:queue_tail",
+        "queue.queues": "list create show set pause resume tag purge delete",
+        "queue.send": "send",
+        "queue.messages": "receive peek timeline",
+        "queue.search": "search consumers tail",
+        "queue.groups": "groups release reschedule cancel",
+        "queue.stats": "stats",
+        "queue.tasks": "redrive move copy delete-matching tasks",
     },
-    "topic": {
-        "list": "topics:topic_list",
-        "create": "topics:topic_create",
-        "show": "topics:topic_show",
-        "subscribe": "topics:topic_subscribe",
-        "unsubscribe": "topics:topic_unsubscribe",
-        "publish": "topics:topic_publish",
-        "delete": "topics:topic_delete",
-    },
-    "schedule": {
-        "create": "schedules:schedule_create",
-        "list": "schedules:schedule_list",
-        "show": "schedules:schedule_show",
-        "pause": "schedules:schedule_pause",
-        "resume": "schedules:schedule_resume",
-        "run": "schedules:schedule_run",
-        "delete": "schedules:schedule_delete",
-    },
+    "topic": {"topics": "list create show subscribe unsubscribe publish delete"},
+    "schedule": {"schedules": "create list show pause resume run delete"},
     "analytics": {
-        "export": "analytics.exports:export_command",
-        "pipeline": "analytics.exports:pipeline_command",
-        "verify": "analytics.lake:verify_command",
-        "report": "analytics.reports:report_command",
-        "bodies": "analytics.bodies:bodies_command",
-        "replay": "analytics.reports:replay_command",
-        "forget": "analytics.reports:forget_command",
-        "reconcile": "analytics.reconcile:reconcile_command",
-        "advise": "analytics.advise:advise_command",
+        "analytics.exports": "export pipeline bodies",
+        "analytics.lake": "verify reconcile",
+        "analytics.reports": "report replay forget",
+        "analytics.advise": "advise",
     },
-    "sql": {
-        "grant": "grants:grant",
-        "revoke": "grants:revoke",
-        "list": "grants:grants",
-    },
-    "partitions": {
-        "init": "partitions:init",
-        "add": "partitions:add",
-        "rebalance-plan": "partitions:rebalance_plan",
-        "rebalance": "partitions:rebalance",
-        "list": "partitions:list_",
-        "doctor": "partitions:doctor",
-    },
+    "sql": {"grants": "grant revoke list"},
+    "partitions": {"partitions": "init add rebalance-plan rebalance list doctor"},
     "": {
-        "serve": "serve:serve_command",
-        "work": "work:work",
-        "import": "imports:import_command",
-        "config": "config:config_command",
-        "doctor": "doctor:doctor",
-        "migrate": "migrate:migrate",
-        "psql": "migrate:psql",
-        "top": "top:top",
-        "trouble": "trouble:trouble",
-        "runbook": "runbook:runbook",
-        "nodes": "sessions:nodes",
-        "sessions": "sessions:sessions",
-        "tasks": "queue.tasks:tasks",
-        "audit": "audit:audit",
-        "keys": "keys:keys",
+        "serve": "serve",
+        "work": "work",
+        "imports": "import",
+        "config": "config runbook",
+        "doctor": "doctor",
+        "migrate": "migrate psql",
+        "top": "top",
+        "trouble": "trouble",
+        "sessions": "nodes sessions",
+        "queue.tasks": "tasks",
+        "audit": "audit",
+        "keys": "keys",
     },
 }
 _EXTRAS = {"analytics": "analytics", "work": None}
+_GROUPS = {
+    "queue": "Manage queues and their messages.\n\nNAME is a queue by its name, URL or ARN; shell"
+    " completion is available for names.",
+    "topic": "Manage topics, which hand a message to all queues that are subscribed.",
+    "schedule": "Send messages at the times of a cron expression, every so often, or once.",
+    "sql": "Grant database roles access to queues by SQL.",
+    "analytics": "Export and analyze the history with Spark or DuckDB.",
+    "partitions": "Spread queues over several databases behind routers of PL/Proxy.",
+}
 
 
 class Deferred(click.Command):
-    """A command that is imported from a path (`module:function`) when it runs.
+    """A command that is imported from a module of this package when it runs.
 
     `extra` is what it needs of SkipMQ, None for the client alone.
     """
 
-    def __init__(self, name: str, path: str, extra: str | None) -> None:
+    def __init__(self, name: str, module: str, function: str, extra: str | None) -> None:
         super().__init__(name)
-        self._module, _, self._function = f"skipmq.cli.{path}".partition(":")
-        self._extra = extra
+        self._module, self._function, self._extra = f"{__package__}.{module}", function, extra
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """Return the first sentence of the function's documentation, without importing it."""
@@ -172,42 +127,15 @@ class Group(click.Group):
 
 def _commands(group: str) -> list[click.Command]:
     return [
-        Deferred(name, path, _EXTRAS.get(group or name, "server"))
-        for name, path in _COMMANDS[group].items()
+        Deferred(
+            name,
+            module,
+            f"{group}_{name.replace('-', '_')}" if group else f"{name}_command",
+            _EXTRAS.get(group or name, "server"),
+        )
+        for module, names in _COMMANDS[group].items()
+        for name in names.split()
     ]
-
-
-@click.group(cls=Group, commands=_commands("queue"))
-def queue() -> None:
-    """Manage queues and their messages.
-
-    NAME is a queue by its name, URL or ARN; shell completion is available for names.
-    """
-
-
-@click.group(cls=Group, commands=_commands("topic"))
-def topic() -> None:
-    """Manage topics, which hand a message to all queues that are subscribed."""
-
-
-@click.group(cls=Group, commands=_commands("schedule"))
-def schedule() -> None:
-    """Send messages at the times of a cron expression, every so often, or once."""
-
-
-@click.group(cls=Group, commands=_commands("analytics"))
-def analytics() -> None:
-    """Export and analyze the history with Spark or DuckDB."""
-
-
-@click.group(cls=Group, commands=_commands("sql"))
-def sql() -> None:
-    """Grant database roles access to queues by SQL."""
-
-
-@click.group(cls=Group, commands=_commands("partitions"))
-def partitions() -> None:
-    """Spread queues over several databases behind routers of PL/Proxy."""
 
 
 def _keep_file(context: click.Context, _: click.Parameter, file: Path | None) -> None:
@@ -216,7 +144,10 @@ def _keep_file(context: click.Context, _: click.Parameter, file: Path | None) ->
 
 @click.group(
     cls=Group,
-    commands=[queue, topic, schedule, sql, analytics, partitions, *_commands("")],
+    commands=[
+        *(Group(name, _commands(name), help=about) for name, about in _GROUPS.items()),
+        *_commands(""),
+    ],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(release.VERSION, prog_name="skipmq")

@@ -16,8 +16,8 @@ from skipmq.cli.environment import configuration
 from skipmq.cli.local import open_node
 from skipmq.cli.output import err, json_option, note, print_json
 from skipmq.config import ConfigError, queue_files
-from skipmq.config.imports import sqs, toml
-from skipmq.config.imports.found import Difference, Found
+from skipmq.config.declarations import Difference, Found
+from skipmq.config.imports import sqs
 from skipmq.config.settings import Settings
 from skipmq.telemetry.terminal import visible
 
@@ -86,7 +86,7 @@ def import_command(
         for difference in found.differences:
             note(f"no exact counterpart: {difference}")
     if as_toml:
-        click.echo(toml.write(found.queues), nl=False)
+        click.echo(queue_files.write(found.queues), nl=False)
         return
     outcomes = _declared(found, settings, dry_run=dry_run, overwrite=overwrite, quiet=as_json)
     if as_json:

@@ -7,8 +7,7 @@ import click
 
 from skipmq.broker import access_keys
 from skipmq.cli.local import run_as_owner
-from skipmq.cli.output import cell, printing_json, shown_time
-from skipmq.cli.tables import Column, table
+from skipmq.cli.output import Column, listed, printing_json, shown_time
 
 # The JSON output has other columns, too.
 _COLUMNS = (
@@ -47,8 +46,7 @@ def keys_list(*, revoked: bool) -> tuple[Any, Any]:
     ]
     if not rows:
         return {"keys": rows}, "no access keys yet: `skipmq keys create`"
-    shown = ([cell(row[each.heading.replace(" ", "_")]) for each in _COLUMNS] for row in rows)
-    return {"keys": rows}, table(_COLUMNS, shown)
+    return {"keys": rows}, listed(_COLUMNS, rows)
 
 
 def _revoked() -> tuple[Any, Any]:
@@ -64,8 +62,7 @@ def _revoked() -> tuple[Any, Any]:
         for key in found
     ]
     columns = [Column(name.replace("_", " ")) for name in rows[0]] if rows else []
-    cells = [[cell(value) for value in row.values()] for row in rows]
-    return {"keys": rows}, table(columns, cells) if rows else "no access key was revoked"
+    return {"keys": rows}, listed(columns, rows) if rows else "no access key was revoked"
 
 
 def _summary(rights: str) -> str:

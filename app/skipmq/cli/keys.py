@@ -10,16 +10,8 @@ import click
 from rich.markup import escape
 from rich.text import Text
 
-from skipmq.auth import (
-    ROLES,
-    Credentials,
-    Encrypted,
-    MasterKeys,
-    digest,
-    new_credentials,
-    policy_of,
-    rights_for,
-)
+from skipmq.auth.keys import Credentials, Encrypted, MasterKeys, digest, new_credentials
+from skipmq.auth.policy import ROLES, policy_of, rights_for
 from skipmq.broker import access_keys, receipt_keys
 from skipmq.broker.access_keys import StoredKey
 from skipmq.cli.environment import configuration
@@ -82,14 +74,14 @@ def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> 
 
 
 @click.group()
-def keys() -> None:
+def keys_command() -> None:
     """Create, list, permit, disable, enable, revoke and rotate access keys.
 
     Run these commands as the owner of the schema, with the master key of the nodes.
     """
 
 
-keys.add_command(keys_list)
+keys_command.add_command(keys_list)
 
 
 def _run(
@@ -116,7 +108,7 @@ def _master(settings: Settings) -> MasterKeys:
     return MasterKeys(settings.master_keys)
 
 
-@keys.command("create")
+@keys_command.command("create")
 @click.option("--account", help="Account of 12 digits (default: SKIPMQ_ACCOUNT).")
 @click.option("--name", help="The user name in policies.  [default: the ID of the key]")
 @_rights_options
@@ -145,7 +137,7 @@ def keys_create(
     encrypted = master.encrypt(new.key_id, new.secret)
 
     async def create(database: Database) -> None:
-        await _store(database, new, encrypted, account, name, rights)
+        await _store(database, new, encrypted, account=account, name=name, rights=rights)
 
     _run(create, settings, create=True)
     given = rights or rights_for("admin")
@@ -153,7 +145,7 @@ def keys_create(
     return _shown(new, {"account": account})
 
 
-@keys.command("permit")
+@keys_command.command("permit")
 @click.argument("key_id")
 @_rights_options
 @printing_json
@@ -178,7 +170,7 @@ def keys_permit(
     return {"permitted": key_id}, f"access key {escape(key_id)} has new rights"
 
 
-@keys.command("rotate")
+@keys_command.command("rotate")
 @click.argument("key_id")
 @click.option(
     "--overlap",
@@ -197,7 +189,8 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
         old = await _find(database, key_id)
         if old.parent is not None or not old.usable:
             raise click.ClickException(f"{key_id} is temporary or disabled: create another")
-        await _store(database, new, encrypted, old.account, old.name, old.rights, key_id)
+        columns = {"account": old.account, "name": old.name, "rights": old.rights}
+        await _store(database, new, encrypted, **columns, replaces=key_id)
         await access_keys.change(database, key_id, lifetime=overlap)
         return old
 
@@ -206,7 +199,7 @@ def keys_rotate(key_id: str, overlap: int) -> tuple[Any, Any]:
     return _shown(new, {"account": old.account, "replaces": key_id})
 
 
-@keys.command("session")
+@keys_command.command("session")
 @click.argument("key_id")
 @click.option("--seconds", type=_SESSION_SECONDS, default=3600, show_default=True)
 @printing_json
@@ -217,17 +210,8 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     encrypted = master.encrypt(new.key_id, new.secret)
 
     async def create(database: Database) -> StoredKey:
-        await access_keys.create(
-            database,
-            new.key_id,
-            account=None,
-            name=None,
-            secret=encrypted.secret,
-            master_key_id=encrypted.master_key_id,
-            parent=key_id,
-            token_digest=digest(new.token or ""),
-            lifetime=seconds,
-        )
+        token = {"token_digest": digest(new.token or ""), "lifetime": seconds}
+        await _store(database, new, encrypted, account=None, name=None, parent=key_id, **token)
         return await _find(database, new.key_id)
 
     stored = _run(create, settings)
@@ -240,7 +224,7 @@ def keys_session(key_id: str, seconds: int) -> tuple[Any, Any]:
     return _shown(new, more)
 
 
-@keys.command("disable")
+@keys_command.command("disable")
 @click.argument("key_id")
 @printing_json
 def keys_disable(key_id: str) -> tuple[Any, Any]:
@@ -249,7 +233,7 @@ def keys_disable(key_id: str) -> tuple[Any, Any]:
     return {"disabled": key_id}, f"access key {escape(key_id)} is disabled"
 
 
-@keys.command("enable")
+@keys_command.command("enable")
 @click.argument("key_id")
 @printing_json
 def keys_enable(key_id: str) -> tuple[Any, Any]:
@@ -274,7 +258,7 @@ def _note(action: str, account: str, key_id: str, name: str | None, **more: Any)
     record_change("keys", action, account, {"AccessKeyId": key_id, "Name": name, **more})
 
 
-@keys.command("revoke")
+@keys_command.command("revoke")
 @click.argument("key_id")
 @yes_option
 @printing_json
@@ -300,7 +284,7 @@ def keys_revoke(key_id: str, *, yes: bool) -> tuple[Any, Any]:
     return {"revoked": key_id}, f"access key {escape(key_id)} is revoked"
 
 
-@keys.command("rotate-master")
+@keys_command.command("rotate-master")
 @printing_json
 def keys_rotate_master() -> tuple[Any, Any]:
     """Encrypt all secrets under the first of the keys in SKIPMQ_MASTER_KEY.
@@ -336,7 +320,7 @@ def keys_rotate_master() -> tuple[Any, Any]:
     return {"reencrypted": done, "master_key": master.current}, f"{done} secrets re-encrypted"
 
 
-@keys.command("rotate-receipts")
+@keys_command.command("rotate-receipts")
 @printing_json
 def keys_rotate_receipts() -> tuple[Any, Any]:
     """Replace the key that authenticates receipt handles, which backups of the database contain.
@@ -349,25 +333,10 @@ def keys_rotate_receipts() -> tuple[Any, Any]:
     return {"rotated": True}, "rotated the receipt key; existing handles are valid for 12 hours"
 
 
-async def _store(  # noqa: PLR0917 - the columns of a key.
-    database: Database,
-    new: Credentials,
-    encrypted: Encrypted,
-    account: str,
-    name: str | None,
-    rights: str | None,
-    replaces: str | None = None,
+async def _store(
+    database: Database, new: Credentials, encrypted: Encrypted, **columns: Any
 ) -> None:
-    await access_keys.create(
-        database,
-        new.key_id,
-        account=account,
-        name=name,
-        secret=encrypted.secret,
-        master_key_id=encrypted.master_key_id,
-        rights=rights,
-        replaces=replaces,
-    )
+    await access_keys.create(database, new.key_id, **encrypted._asdict(), **columns)
 
 
 async def _find(database: Database, key_id: str) -> StoredKey:

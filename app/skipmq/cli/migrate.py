@@ -27,7 +27,7 @@ from skipmq.telemetry.terminal import visible
 )
 @json_option
 @log.silenced()
-def migrate(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
+def migrate_command(*, dry_run: bool, print_sql: bool, as_json: bool) -> None:
     """Migrate the database's schema to this release. Run it as the owner of the schema.
 
     Every run applies the roles' rights again, and revokes others on SkipMQ's objects: a role that
@@ -112,7 +112,7 @@ def _print_findings(missing: list[Finding], surplus: list[Finding], *, dry_run: 
 
 @click.command(context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def psql(arguments: tuple[str, ...]) -> None:
+def psql_command(arguments: tuple[str, ...]) -> None:
     """Open psql on the broker's database, also the embedded one, as the owner of the schema.
 
     ARGUMENTS are passed to psql: -c 'select 1', -f FILE, -U ROLE for another role.

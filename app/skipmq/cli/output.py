@@ -1,18 +1,23 @@
-"""Output of commands, as text or JSON."""
+"""Output of commands, as text or JSON, and relative times in their options.
+
+Tables fit the terminal: a key is never cut, columns go first, and bodies shrink.
+"""
 
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from skipmq.protocol.queue_attributes import DOCUMENTS
@@ -31,6 +36,11 @@ _TIME = re.compile("At|Clock|HistorySearchedFrom|.+Timestamp")
 _PRECISION = ("seconds", "milliseconds", "microseconds")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BOUNDARY = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_AGO = re.compile("([0-9]{1,6})([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+# Below this many characters a text that shrinks is omitted, too.
+_SHORTEST = 12
+_GAP = 2
 
 
 class _Visible(Console):
@@ -127,6 +137,11 @@ def shown_time(seconds: float | None) -> str | None:
     return None if seconds is None else iso(datetime.fromtimestamp(int(seconds), UTC))
 
 
+def shown_milliseconds(milliseconds: float) -> str:
+    """Format a time in milliseconds since 1970 in ISO 8601."""
+    return shown_time(milliseconds / 1000) or ""
+
+
 def iso(moment: datetime, precision: str = "auto") -> str:
     """Format a time, by default one of UTC, in ISO 8601."""
     moment = moment.astimezone(UTC) if moment.tzinfo else moment
@@ -177,3 +192,97 @@ def _time(number: int) -> str:
     thousands = min(max(len(str(number)) - 10, 0) // 3, 2)
     moment = _EPOCH + timedelta(microseconds=number * 1000 ** (2 - thousands))
     return iso(moment, _PRECISION[thousands])
+
+
+def ago(text: str) -> timedelta | None:
+    """Return how long ago a text such as 30m, 6h, 2d or 1w is, None for another text."""
+    found = _AGO.fullmatch(text)
+    return timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else None
+
+
+class Column(NamedTuple):
+    """A column: in a narrow terminal that of the largest `rank` is omitted first, one of 0 never.
+
+    A text that `shrinks` is cut at the end of the line; numbers are aligned to the right. `of` is
+    the member of a record that it has, by default that of the heading, or a function of the record;
+    what is there is shown by `form`.
+    """
+
+    heading: str
+    rank: int = 0
+    is_number: bool = False
+    shrinks: bool = False
+    of: str | Callable[[Any], Any] = ""
+    form: Callable[[Any], str] = cell
+
+    def text(self, record: Any) -> str:
+        """Return what it shows of a record, an object or a mapping."""
+        member = self.of or self.heading.replace(" ", "_")
+        if callable(member):
+            value = member(record)
+        elif isinstance(record, Mapping):
+            value = record.get(member)
+        else:
+            value = getattr(record, member)
+        return "" if value is None else self.form(value)
+
+
+def listed(columns: Sequence[Column], records: Iterable[Any], *, last: Sequence[str] = ()) -> Table:
+    """Return a table of records as `table` does."""
+    rows = ([each.text(record) for each in columns] for record in records)
+    return table(columns, rows, last=last)
+
+
+def table(
+    columns: Sequence[Column], rows: Iterable[Iterable[str]], *, last: Sequence[str] = ()
+) -> Table:
+    """Return a table of rows that fits the terminal; `last` is a dim row of sums, if any."""
+    cells = [[visible(text) for text in row] for row in rows]
+    widths = [
+        max(cell_len(line) for text in texts for line in text.split("\n"))
+        for texts in zip(
+            [each.heading for each in columns], *cells, *([last] if last else []), strict=True
+        )
+    ]
+    shown = _fitting(columns, widths)
+    # What the others leave is divided between the columns that shrink, the narrow ones first.
+    shrinking = sorted(
+        (number for number in shown if columns[number].shrinks), key=widths.__getitem__
+    )
+    room = out.width + _GAP
+    room -= sum(_GAP + (0 if number in shrinking else widths[number]) for number in shown)
+    rooms: dict[int, int] = {}
+    for place, number in enumerate(shrinking):
+        share = max(room // (len(shrinking) - place), _SHORTEST)
+        rooms[number] = min(share, widths[number])
+        room -= rooms[number]
+    made = Table(box=None, pad_edge=False)
+    for number in shown:
+        column = columns[number]
+        made.add_column(
+            column.heading,
+            justify="right" if column.is_number else "left",
+            overflow="ellipsis" if column.shrinks else "fold",
+            no_wrap=column.shrinks or widths[number] <= out.width,
+            max_width=rooms.get(number),
+        )
+    for row in cells:
+        made.add_row(*(Text(row[number]) for number in shown))
+    if last:
+        made.add_row(*(Text(last[number]) for number in shown), style="dim")
+    return made
+
+
+def _fitting(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
+    """Return the numbers of the columns that the width of the terminal has room for."""
+    shown = [*range(len(columns))]
+    while sum(_least(columns[n], widths[n]) + _GAP for n in shown) - _GAP > out.width:
+        dropped = max(shown, key=lambda number: columns[number].rank)
+        if not columns[dropped].rank:
+            break
+        shown.remove(dropped)
+    return shown
+
+
+def _least(column: Column, width: int) -> int:
+    return min(width, _SHORTEST) if column.shrinks else width

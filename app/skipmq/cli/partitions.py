@@ -31,7 +31,7 @@ _partition = click.option(
 )
 
 
-@click.command()
+@click.command("init")
 @_router
 @_partition
 @click.option(
@@ -40,7 +40,9 @@ _partition = click.option(
     help="File with the password with which the router connects to partitions as skipmq_node.",
 )
 @printing_json
-def init(router: str, urls: tuple[str, ...], node_password_file: Path | None) -> tuple[Any, Any]:
+def partitions_init(
+    router: str, urls: tuple[str, ...], node_password_file: Path | None
+) -> tuple[Any, Any]:
     """Make databases partitions, and a database their router.
 
     Migrates each partition, gives it its number, and generates the router's functions. Run it again
@@ -80,11 +82,11 @@ def _map(urls: tuple[str, ...]) -> partitions.PartitionMap:
     return replace(found, partition=None)
 
 
-@click.command()
+@click.command("add")
 @_router
 @_partition
 @printing_json
-def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
+def partitions_add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
     """Add partitions, empty databases, to those of a router.
 
     New queues go there too; `rebalance` moves queues that exist. Run it for one router after the
@@ -112,7 +114,7 @@ def add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
 @click.command("rebalance-plan")
 @_router
 @printing_json
-def rebalance_plan(router: str) -> tuple[Any, Any]:
+def partitions_rebalance_plan(router: str) -> tuple[Any, Any]:
     """List the queues that `rebalance` would move, with their numbers of messages.
 
     A password of the partitions' owner comes from PGPASSWORD or PGPASSFILE.
@@ -135,7 +137,7 @@ def rebalance_plan(router: str) -> tuple[Any, Any]:
     return {"moves": listed}, table if moves else "each queue is where its name belongs"
 
 
-@click.command()
+@click.command("rebalance")
 @_router
 @click.option("--limit", type=click.IntRange(1), help="Groups of queues to move at most.")
 @click.option(
@@ -146,7 +148,7 @@ def rebalance_plan(router: str) -> tuple[Any, Any]:
     help="Seconds to wait for transactions that were open when a queue's move began.",
 )
 @printing_json
-def rebalance(router: str, limit: int | None, wait: float) -> tuple[Any, Any]:
+def partitions_rebalance(router: str, limit: int | None, wait: float) -> tuple[Any, Any]:
     """Move queues with their messages to the partitions that their names choose.
 
     Requests for a queue wait while it is moved; messages, receipt handles and the order of groups
@@ -189,7 +191,7 @@ def _names(move: partitions.Move) -> str:
 @click.command("list")
 @_router
 @printing_json
-def list_(router: str) -> tuple[Any, Any]:
+def partitions_list(router: str) -> tuple[Any, Any]:
     """List the partitions of a router."""
     whole = partitions.find_map(router)
     urls = partitions.partition_urls(router)
@@ -200,11 +202,11 @@ def list_(router: str) -> tuple[Any, Any]:
     return {"map": str(whole.map_id), "partitions": listed}, table
 
 
-@click.command()
+@click.command("doctor")
 @_router
 @_partition
 @json_option
-def doctor(router: str, urls: tuple[str, ...], *, as_json: bool) -> None:
+def partitions_doctor(router: str, urls: tuple[str, ...], *, as_json: bool) -> None:
     """Check a router and its partitions; exit with 1 where something is wrong.
 
     Partitions are checked as the schema's owner: at the addresses given, or at the router's own,

@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from time import sleep
 from typing import Any
 
@@ -155,11 +155,8 @@ def opened(
         )
     is_set = loaded.sources["region"] != "default"
     region = settings.region if is_set else signing.default_region()
-    node = RemoteNode(settings, given.get("account"), region, seconds)
-    try:
+    with closing(RemoteNode(settings, given.get("account"), region, seconds)) as node:
         yield node
-    finally:
-        node.close()
 
 
 def _unreachable(url: str, error: Exception) -> str:

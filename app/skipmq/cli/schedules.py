@@ -1,6 +1,6 @@
 """The commands `skipmq schedule …`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,21 +8,39 @@ import click
 from rich.console import Group, RenderableType
 
 from skipmq.cli import place
-from skipmq.cli.output import cell, plain, printing_json, shown_time
+from skipmq.cli.output import Column, listed, plain, printing_json, shown_milliseconds
 from skipmq.cli.queue.send import attributes_option
-from skipmq.cli.source import act, open_source
-from skipmq.cli.tables import Column, table
+from skipmq.cli.source import act, everything, open_source
+
+
+def _state(each: Mapping[str, Any]) -> str:
+    if each.get("NextTimestamp") is None:
+        return "ended"
+    return "paused" if each.get("Paused") else "active"
+
+
+def _next(each: Mapping[str, Any]) -> str | None:
+    return shown_milliseconds(each["NextTimestamp"]) if _state(each) == "active" else None
+
+
+def _came_of(tick: Mapping[str, Any]) -> str:
+    return str(tick.get("MessageId") or tick.get("Failure", ""))
+
 
 _SCHEDULES = (
-    Column("schedule"),
-    Column("queue", shrinks=True),
-    Column("when", shrinks=True),
-    Column("zone", 3),
-    Column("next (UTC)"),
-    Column("state", 1),
-    Column("failure", 4, shrinks=True),
+    Column("schedule", of="Name"),
+    Column("queue", shrinks=True, of="QueueName"),
+    Column("when", shrinks=True, of="Expression"),
+    Column("zone", 3, of="Zone"),
+    Column("next (UTC)", of=_next),
+    Column("state", 1, of=_state),
+    Column("failure", 4, shrinks=True, of="Failure"),
 )
-_TICKS = (Column("due (UTC)"), Column("sent (UTC)"), Column("message", shrinks=True))
+_TICKS = (
+    Column("due (UTC)", of="DueTimestamp", form=shown_milliseconds),
+    Column("sent (UTC)", of="RanTimestamp", form=shown_milliseconds),
+    Column("message", shrinks=True, of=_came_of),
+)
 
 
 def _named(command: Any) -> Any:
@@ -98,7 +116,8 @@ def schedule_create(
         MaximumFailures=failures,
     )
     done = "created" if answer["IsNew"] else "changed"
-    return plain(answer), f"{done} {schedule}; next at {_shown(answer['NextTimestamps'][0])}"
+    first = shown_milliseconds(answer["NextTimestamps"][0])
+    return plain(answer), f"{done} {schedule}; next at {first}"
 
 
 @click.command("list")
@@ -106,17 +125,9 @@ def schedule_create(
 @printing_json
 def schedule_list() -> tuple[Any, Any]:
     """List schedules by name."""
-    found: list[dict[str, Any]] = []
-    token = None
     with open_source() as node:
-        while True:
-            page = node.act("ListSchedules", NextToken=token)
-            found += page["Schedules"]
-            token = page.get("NextToken")
-            if token is None:
-                break
-    rows = [_row(each) for each in found]
-    return {"schedules": plain(found)}, table(_SCHEDULES, rows) if rows else "no schedules"
+        found = everything(node, "ListSchedules", "Schedules")
+    return {"schedules": plain(found)}, listed(_SCHEDULES, found) if found else "no schedules"
 
 
 @click.command("show")
@@ -125,22 +136,14 @@ def schedule_list() -> tuple[Any, Any]:
 def schedule_show(schedule: str) -> tuple[Any, Any]:
     """Show the schedule NAME, its next ten ticks, and its last ones."""
     answer = act("DescribeSchedule", Name=schedule)
-    ahead = [_shown(each) for each in answer["NextTimestamps"]]
-    ticks = [
-        (
-            _shown(each["DueTimestamp"]),
-            _shown(each["RanTimestamp"]),
-            each.get("MessageId") or each.get("Failure", ""),
-        )
-        for each in answer["Ticks"]
-    ]
+    ahead = map(shown_milliseconds, answer["NextTimestamps"])
     shown: list[RenderableType] = [
-        table(_SCHEDULES, [_row(answer["Schedule"])]),
+        listed(_SCHEDULES, [answer["Schedule"]]),
         f"body: {answer['Schedule']['MessageBody']}",
         f"next: {', '.join(ahead) or 'none'}",
     ]
-    if ticks:
-        shown.append(table(_TICKS, ticks))
+    if answer["Ticks"]:
+        shown.append(listed(_TICKS, answer["Ticks"]))
     return plain(answer), Group(*shown)
 
 
@@ -179,21 +182,3 @@ def schedule_delete(schedule: str) -> tuple[Any, Any]:
 def _changed(action: str, schedule: str, done: str, **parameters: Any) -> tuple[Any, Any]:
     act(action, Name=schedule, **parameters)
     return {"name": schedule, "outcome": done}, f"{done} {schedule}"
-
-
-def _row(each: Mapping[str, Any]) -> Sequence[str]:
-    ahead = each.get("NextTimestamp")
-    state = "ended" if ahead is None else "paused" if each.get("Paused") else "active"
-    return (
-        each["Name"],
-        each["QueueName"],
-        each["Expression"],
-        each["Zone"],
-        cell(_shown(ahead) if ahead is not None and state == "active" else None),
-        state,
-        each.get("Failure", ""),
-    )
-
-
-def _shown(milliseconds: int) -> str:
-    return shown_time(milliseconds / 1000) or ""

@@ -1,38 +1,51 @@
 """The commands `sessions` and `nodes`: who uses the database server, and the worker processes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from skipmq.cli import place
-from skipmq.cli.output import ask, cell, plain, printing_json, yes_option
+from skipmq.cli.output import Column, ask, listed, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source
-from skipmq.cli.tables import Column, table
+
+
+def _state(each: Mapping[str, Any]) -> str:
+    state: str = each.get("State", "")
+    return state + (f" for {duration(each['StateSeconds'])}" if "StateSeconds" in each else "")
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.1f}".removesuffix(".0")
+
 
 _SESSIONS = (
-    Column("process", is_number=True),
-    Column("program", 1),
-    Column("role", 4),
-    Column("database", 5),
-    Column("client", 6),
-    Column("state", 3),
-    Column("transaction", 1, is_number=True),
-    Column("waits for", 1),
-    Column("blocked by", 0),
+    Column("process", is_number=True, of="ProcessId"),
+    Column("program", 1, of="Program"),
+    Column("role", 4, of="Role"),
+    Column("database", 5, of="Database"),
+    Column("client", 6, of="ClientAddress"),
+    Column("state", 3, of=_state),
+    Column("transaction", 1, is_number=True, of="TransactionSeconds", form=duration),
+    Column("waits for", 1, of="WaitsFor"),
+    Column(
+        "blocked by",
+        of="BlockedBy",
+        form=lambda found: ", ".join(str(pid or "a prepared transaction") for pid in found),
+    ),
 )
 _NODES = (
-    Column("process"),
-    Column("node", 1),
-    Column("release", 3),
-    Column("up", 2, is_number=True),
-    Column("seen", 0, is_number=True),
-    Column("requests/s", 0, is_number=True),
-    Column("errors/s", 0, is_number=True),
-    Column("p99 ms", 0, is_number=True),
-    Column("loop lag ms", 4, is_number=True),
-    Column("receivers", 3, is_number=True),
+    Column("process", of="Process"),
+    Column("node", 1, of="Node"),
+    Column("release", 3, of="Release"),
+    Column("up", 2, is_number=True, of="Seconds", form=duration),
+    Column("seen", is_number=True, of="SeenSeconds", form=duration),
+    Column("requests/s", is_number=True, of="RequestsPerSecond", form=_figure),
+    Column("errors/s", is_number=True, of="ErrorsPerSecond", form=_figure),
+    Column("p99 ms", is_number=True, of="LatencyMilliseconds", form=_figure),
+    Column("loop lag ms", 4, is_number=True, of="LoopLagMilliseconds", form=_figure),
+    Column("receivers", 3, is_number=True, of="WaitingReceivers", form=_figure),
 )
 
 
@@ -45,7 +58,7 @@ _NODES = (
 )
 @yes_option
 @printing_json
-def sessions(
+def sessions_command(
     *, cancel: int | None, terminate: int | None, partition: int, yes: bool
 ) -> tuple[Any, Any]:
     """Show the sessions of the database server, and who blocks whom.
@@ -58,7 +71,7 @@ def sessions(
     process = cancel or terminate
     if process is None:
         found = act("ListSessions", Partition=partition)["Sessions"]
-        return {"sessions": plain(found)}, table(_SESSIONS, [_session(each) for each in found])
+        return {"sessions": plain(found)}, listed(_SESSIONS, found)
     with open_source() as node:
         found = node.act("ListSessions", Partition=partition)["Sessions"]
         one = next((each for each in found if each["ProcessId"] == process), None)
@@ -86,46 +99,10 @@ def _described(each: Mapping[str, Any]) -> str:
     )
 
 
-def _session(each: Mapping[str, Any]) -> Sequence[str]:
-    state = each.get("State", "")
-    if "StateSeconds" in each:
-        state += f" for {duration(each['StateSeconds'])}"
-    return (
-        cell(each["ProcessId"]),
-        cell(each.get("Program")),
-        cell(each.get("Role")),
-        cell(each.get("Database")),
-        cell(each.get("ClientAddress")),
-        state,
-        duration(each.get("TransactionSeconds")),
-        cell(each.get("WaitsFor")),
-        ", ".join(str(pid or "a prepared transaction") for pid in each["BlockedBy"]),
-    )
-
-
 @click.command("nodes")
 @place.reached
 @printing_json
-def nodes() -> tuple[Any, Any]:
+def nodes_command() -> tuple[Any, Any]:
     """Show the worker processes of all nodes with their figures of the last minute."""
     found = act("ListNodes")["Workers"]
-    rows = [
-        (
-            each["Process"],
-            each["Node"],
-            each["Release"],
-            duration(each["Seconds"]),
-            duration(each["SeenSeconds"]),
-            _figure(each["RequestsPerSecond"]),
-            _figure(each["ErrorsPerSecond"]),
-            _figure(each["LatencyMilliseconds"]),
-            _figure(each["LoopLagMilliseconds"]),
-            _figure(each["WaitingReceivers"]),
-        )
-        for each in found
-    ]
-    return {"workers": plain(found)}, table(_NODES, rows) if rows else "no node is running"
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:,.1f}".removesuffix(".0")
+    return {"workers": plain(found)}, listed(_NODES, found) if found else "no node is running"

@@ -74,6 +74,17 @@ def act(action: str, *, create: bool = False, **parameters: Any) -> dict[str, An
         return node.act(action, **parameters)
 
 
+def everything(node: Source, action: str, member: str, **parameters: Any) -> list[dict[str, Any]]:
+    """Return what the pages of a list have."""
+    found: list[dict[str, Any]] = []
+    token = None
+    while True:
+        page = node.act(action, NextToken=token, **parameters)
+        found += page[member]
+        if (token := page.get("NextToken")) is None:
+            return found
+
+
 def queue_names(
     context: click.Context,
     parameter: click.Parameter,  # noqa: ARG001 - click's signature.

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from skipmq.broker.statistics import Order, QueueStatistics
 from skipmq.cli import place
-from skipmq.cli.output import out, silence
+from skipmq.cli.output import out, silence, snake
 from skipmq.cli.queue.stats import count, duration, order_option, rate, records, statistics_table
 from skipmq.cli.remote import RemoteError
 from skipmq.cli.source import Source, open_source
@@ -37,13 +37,8 @@ _QUIT = "q"
 _QUIT_SIGNALS = (signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)
 # The longest time in seconds that a refresh waits for the database.
 _SECONDS = 5.0
-# The fields of a sum of queues by their names in GetOverview.
-_TOTALS = {
-    "Messages": "messages",
-    "SentPerMinute": "sent_per_minute",
-    "ReceivedPerMinute": "received_per_minute",
-    "DeletedPerMinute": "deleted_per_minute",
-}
+# The names in GetOverview of fields of a sum of queues.
+_TOTALS = ("Messages", "SentPerMinute", "ReceivedPerMinute", "DeletedPerMinute")
 
 
 class _Quit(KeyboardInterrupt):
@@ -159,8 +154,7 @@ class Top:
             totals: Mapping[str, float] = self._overview.get("Totals", {})
             return totals
         return {
-            member: sum(getattr(each, name) or 0 for each in every)
-            for member, name in _TOTALS.items()
+            member: sum(getattr(each, snake(member)) or 0 for each in every) for member in _TOTALS
         }
 
 
@@ -222,7 +216,7 @@ def _cbreak(descriptor: int) -> Iterator[None]:
     help="Seconds between two refreshes.",
 )
 @order_option
-def top(*, interval: float, order: Order) -> None:
+def top_command(*, interval: float, order: Order) -> None:
     """Show the busiest queues live until q or Ctrl-C.
 
     Without a place all accounts and regions are shown; by --endpoint, the account of the key and

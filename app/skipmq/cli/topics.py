@@ -7,26 +7,18 @@ from rich.markup import escape
 
 from skipmq.cli import place
 from skipmq.cli.output import ask, printing_json, yes_option
-from skipmq.cli.queue.queues import pairs
-from skipmq.cli.source import Source, open_source
+from skipmq.cli.queue.queues import attributes_option
+from skipmq.cli.source import Source, everything, open_source
 from skipmq.telemetry.terminal import visible
 
-_attributes = click.option(
-    "-a",
-    "--attribute",
-    "attributes",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="An attribute of SNS; may be repeated.",
-)
+_attributes = attributes_option("An attribute of SNS; may be repeated.")
 
 
 def _arn(node: Source, name: str) -> str:
     """Return the ARN of a topic of the caller's account; raise click.ClickException."""
     if name.startswith("arn:"):
         return name
-    for each in _pages(node, "ListTopics", "Topics"):
+    for each in everything(node, "ListTopics", "Topics"):
         if each["TopicArn"].endswith(f":{name}"):
             return str(each["TopicArn"])
     raise click.ClickException(f"there is no topic {name}: `skipmq topic create {name}`")
@@ -61,19 +53,9 @@ def topic_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
 def topic_list() -> tuple[Any, Any]:
     """List topics."""
     with open_source() as node:
-        arns = [each["TopicArn"] for each in _pages(node, "ListTopics", "Topics")]
+        arns = [each["TopicArn"] for each in everything(node, "ListTopics", "Topics")]
     names = [arn.rpartition(":")[2] for arn in arns]
     return {"topics": arns}, "\n".join(names) or "no topics yet: `skipmq topic create NAME`"
-
-
-def _pages(node: Source, action: str, member: str, **parameters: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    token = None
-    while True:
-        answer = node.act(action, NextToken=token, **parameters)
-        found += answer[member]
-        if (token := answer.get("NextToken")) is None:
-            return found
 
 
 @click.command("show")
@@ -85,7 +67,7 @@ def topic_show(name: str) -> tuple[Any, Any]:
     with open_source() as node:
         arn = _arn(node, name)
         attributes = node.act("GetTopicAttributes", TopicArn=arn)["Attributes"]
-        rows = _pages(node, "ListSubscriptionsByTopic", "Subscriptions", TopicArn=arn)
+        rows = everything(node, "ListSubscriptionsByTopic", "Subscriptions", TopicArn=arn)
     lines = [f"{key} = {value}" for key, value in attributes.items()]
     lines += [f"{row['SubscriptionArn']} to {row['Endpoint']}" for row in rows]
     return {"attributes": attributes, "subscriptions": rows}, escape("\n".join(lines))
@@ -123,7 +105,7 @@ def topic_unsubscribe(name: str, target: str) -> tuple[Any, Any]:
     with open_source() as node:
         topic = _arn(node, name)
         _, endpoint = _endpoint(target, topic)
-        rows = _pages(node, "ListSubscriptionsByTopic", "Subscriptions", TopicArn=topic)
+        rows = everything(node, "ListSubscriptionsByTopic", "Subscriptions", TopicArn=topic)
         arn = next((row["SubscriptionArn"] for row in rows if row["Endpoint"] == endpoint), None)
         if arn is None:
             raise click.ClickException(

@@ -12,7 +12,7 @@ from rich.text import Text
 from skipmq.broker.trouble_kinds import described
 from skipmq.cli import failures, place
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import err, json_option, limit_option, out, print_json, shown_time
+from skipmq.cli.output import err, json_option, limit_option, out, print_json, shown_time, snake
 from skipmq.cli.source import open_source
 from skipmq.database import monitor, session
 from skipmq.protocol import errors
@@ -20,22 +20,10 @@ from skipmq.protocol import errors
 _MAXIMUM, _INTERVAL = 100, 5
 _FOUND, _UNKNOWN = 1, 2
 _STYLES = {"critical": "bold red", "warning": "yellow"}
-_FIELDS = {
-    "trouble": "Trouble",
-    "severity": "Severity",
-    "summary": "Summary",
-    "account": "Account",
-    "region": "Region",
-    "queue": "QueueName",
-    "queues": "Queues",
-    "seconds": "Seconds",
-    "messages": "Messages",
-    "dead_letter_queue": "DeadLetterQueue",
-    "reason": "Reason",
-    "remedy": "Remedy",
-    "alert": "Alert",
-    "runbook": "Runbook",
-}
+_MEMBERS = (
+    *("Trouble", "Severity", "Summary", "Account", "Region", "QueueName", "Queues", "Seconds"),
+    *("Messages", "DeadLetterQueue", "Reason", "Remedy", "Alert", "Runbook"),
+)
 _REFUSALS: dict[type[errors.SqsError], str] = {
     errors.NoConnectionSlot: monitor.NO_CONNECTION,
     errors.DatabaseReadOnly: monitor.READ_ONLY,
@@ -63,7 +51,7 @@ class _Findings(NamedTuple):
 @limit_option(20, _MAXIMUM, "Maximum number of lines.")
 @click.option("--watch", is_flag=True, help=f"Repeat every {_INTERVAL} seconds until Ctrl-C.")
 @json_option
-def trouble(limit: int, *, watch: bool, as_json: bool) -> None:
+def trouble_command(limit: int, *, watch: bool, as_json: bool) -> None:
     """Show what needs attention in the queues of all accounts and regions, the worst first.
 
     By --endpoint, in those that its key may see. The bounds are those of the alerts, and the words
@@ -133,7 +121,8 @@ def _print(findings: _Findings, *, as_json: bool) -> None:
 
 def _plain(trouble: Mapping[str, Any]) -> dict[str, Any]:
     since = shown_time(trouble.get("SinceTimestamp"))
-    return {key: trouble.get(name) for key, name in _FIELDS.items()} | {"since": since}
+    shown = {snake(name).removesuffix("_name"): trouble.get(name) for name in _MEMBERS}
+    return shown | {"since": since}
 
 
 def _table(findings: _Findings) -> Table:

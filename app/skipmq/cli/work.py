@@ -56,7 +56,7 @@ class _Formatter(logging.Formatter):
     metavar="URL",
     help="Database of the broker, or its https:// URL, instead of the app's.",
 )
-def work(
+def work_command(
     app: str,
     *,
     concurrency: int | None,

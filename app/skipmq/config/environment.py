@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from skipmq.config import queue_files
-from skipmq.config.imports.found import Difference, Found
+from skipmq.config.declarations import Difference, Found
 from skipmq.config.settings import SECRETS, Settings
 
 PREFIX = "SKIPMQ_"

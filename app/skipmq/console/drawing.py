@@ -69,16 +69,14 @@ COUNT = Unit(formats.count, formats.exact, 4)
 TIME = Unit(span, span, 4, (60_000_000, 1_000_000, 1_000, 1))
 
 
-def chart(  # noqa: PLR0913 - the parts of a chart.
+def chart(
     title: str,
-    times: Sequence[int],
-    step: int,
+    times: range,
     colours: Mapping[str, str],
     values: Mapping[str, Values],
-    *,
-    unit: Unit,
+    unit: Unit = COUNT,
 ) -> Chart:
-    """Return a chart; `times` are the beginnings of steps of `step` seconds."""
+    """Return a chart; `times` are the beginnings of steps in seconds."""
     peak = max((each for line in values.values() for each in line if each is not None), default=0)
     tick = _tick(max(peak, unit.minimum), unit)
     top = tick * -(-max(peak, unit.minimum) // tick)
@@ -92,10 +90,10 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
         (time, [_formatted(line[index], unit) for line in values.values()])
         for index, time in enumerate(times)
     ]
-    minutes = len(times) * step // 60
+    minutes = len(times) * times.step // 60
     every = 60 * next(each for each in _STEPS if minutes / each <= _MARKS)
     marks = [
-        (round(100 * ((time - first) / step + 0.5) / len(times), 2), time)
+        (round(100 * ((time - first) / times.step + 0.5) / len(times), 2), time)
         for time in range(-(-first // every) * every, times[-1] + 1, every)
     ]
 
@@ -116,23 +114,23 @@ def chart(  # noqa: PLR0913 - the parts of a chart.
     )
 
 
-def position(time: float, times: Sequence[int], step: int) -> float | None:
+def position(time: float, times: range) -> float | None:
     """Return the position of a time on the x axis, or None outside of it."""
-    share = (time - times[0]) / (len(times) * step)
+    share = (time - times[0]) / (len(times) * times.step)
     return round(100 * share, 2) if 0 <= share <= 1 else None
 
 
-def placed(events: Iterable[Mapping[str, Any]], times: Sequence[int], step: int) -> list[Event]:
+def placed(events: Iterable[Mapping[str, Any]], times: range) -> list[Event]:
     """Return the events of a period in their order, with their positions: `time` to `until`."""
     shown = []
     for event in sorted(events, key=lambda event: event["time"]):
         began, end = event["time"], event.get("until")
         if end is not None and end >= times[0]:
             began = max(began, times[0])
-        across = position(began, times, step)
+        across = position(began, times)
         if across is None:
             continue
-        last = None if end is None else position(min(end, times[-1] + step), times, step)
+        last = None if end is None else position(min(end, times[-1] + times.step), times)
         width = None if last is None else round(max(last - across, 0.5), 2)
         shown.append({**event, "across": across, "width": width})
     return shown

@@ -7,6 +7,7 @@ Sheet", "Session Management Cheat Sheet".
 import asyncio
 import hmac
 from collections.abc import Callable, Iterable
+from functools import wraps
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -27,6 +28,7 @@ from skipmq.protocol.identity import Identity
 from skipmq.server import web
 from skipmq.server.answer import Broker
 
+View: TypeAlias = Callable[..., ResponseReturnValue]
 # Adds views to the blueprint.
 Page: TypeAlias = Callable[[flask.Blueprint], None]
 HEADERS = {
@@ -121,6 +123,24 @@ def notice(text: str) -> None:
 def see(view: str, **values: Any) -> flask.Response:
     """Redirect to a view after a form was processed."""
     return flask.redirect(flask.url_for(f"console.{view}", **values), 303)  # type: ignore[return-value]
+
+
+def showing_errors(
+    page: Callable[..., ResponseReturnValue], *arguments: str
+) -> Callable[[View], View]:
+    """Have the view of a form show its page, with the error, when what was asked for fails."""
+
+    def decorated(view: View) -> View:
+        @wraps(view)
+        def answered(**values: Any) -> ResponseReturnValue:
+            try:
+                return view(**values)
+            except errors.SqsError as error:
+                return page(*values.values(), *arguments, error)
+
+        return answered
+
+    return decorated
 
 
 class _Site:

@@ -6,7 +6,7 @@ from django.apps import AppConfig
 from django.core import checks
 from django.db.models.signals import post_migrate
 
-from skipmq.django import configuration, connection
+from skipmq.django import configuration
 
 
 class SkipMQConfig(AppConfig):
@@ -18,7 +18,7 @@ class SkipMQConfig(AppConfig):
 
     def ready(self) -> None:
         """Check the setting, and follow `manage.py migrate`."""
-        connection.remember_names()
+        configuration.remember_names()
         checks.register(configuration.check, configuration.TAG)
         post_migrate.connect(_migrated, sender=self)
 

@@ -1,4 +1,4 @@
-"""The setting SKIPMQ of a Django project, and what is wrong with it.
+"""The setting SKIPMQ of a Django project, what is wrong with it, and the project's databases.
 
 A dict of DATABASE, the alias of the broker's database (default "default"); MANAGED, whether this
 project installs the schema there (default True); QUEUES, each queue that it creates by name, with
@@ -14,8 +14,7 @@ from django.core import checks
 from django.db import DEFAULT_DB_ALIAS, connections, router
 from django.db.utils import ConnectionDoesNotExist
 from django.utils.module_loading import module_has_submodule
-
-from skipmq.django import connection
+from psycopg.conninfo import make_conninfo
 
 # The tag of the system check.
 TAG = "skipmq"
@@ -24,6 +23,10 @@ CONSUMERS = "consumers"
 # The app with the backend of Django's tasks.
 TASKS = "skipmq.django.tasks"
 _TYPES = {"DATABASE": str, "MANAGED": bool, "QUEUES": dict}
+# What Django passes to psycopg in addition to parameters of libpq.
+_PSYCOPG = {"autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory"}
+# The names of the databases in the settings.
+_names: dict[str, Any] = {}
 
 
 def database() -> str:
@@ -97,7 +100,7 @@ def _models_elsewhere(alias: str) -> list[Any]:
         if config.name == TASKS or not module_has_submodule(config.module, CONSUMERS):
             continue
         models = (router.db_for_write(each) for each in config.get_models())
-        for other in sorted({each for each in models if not connection.is_same(each, alias)}):
+        for other in sorted({each for each in models if not is_same(each, alias)}):
             text = (
                 f"The consumers of {config.label!r} receive from the database {alias!r}, and models"
                 f" of it are in {other!r}: atomic(context) holds only what is in {alias!r}, and"
@@ -114,3 +117,32 @@ def _given() -> Any:
 
 def _error(text: str, hint: str, number: int) -> Any:
     return checks.Error(text, hint=hint, id=f"skipmq.E00{number}")
+
+
+def remember_names() -> None:
+    """Keep the names that databases have when the project is set up."""
+    _names.update({alias: given.get("NAME") for alias, given in settings.DATABASES.items()})
+
+
+def is_of_tests(alias: str) -> bool:
+    """Return whether a database is one that a test run has made.
+
+    Test runners, Django's and pytest-django's, give the alias another name after the set-up.
+    """
+    return alias in _names and connections[alias].settings_dict["NAME"] != _names[alias]
+
+
+def is_same(alias: str, other: str) -> bool:
+    """Return whether two aliases are of one database, whose transactions hold what both do."""
+    return alias == other or _place(alias) == _place(other)
+
+
+def _place(alias: str) -> tuple[Any, ...]:
+    given = connections[alias].settings_dict
+    return connections[alias].vendor, *(str(given[name]) for name in ("HOST", "PORT", "NAME"))
+
+
+def dsn(alias: str) -> str:
+    """Return the address of a database of PostgreSQL, as libpq takes it, with its password."""
+    given = connections[alias].get_connection_params()
+    return make_conninfo("", **{k: v for k, v in given.items() if k not in _PSYCOPG})

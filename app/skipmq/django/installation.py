@@ -7,11 +7,11 @@ from typing import Any
 
 from django.apps import apps
 from django.core.management import CommandError
-from django.db import Error, connections, transaction
+from django.db import Error
 
 from skipmq.client.errors import sqlstate
 from skipmq.config import declarations
-from skipmq.django import configuration, connection, statements
+from skipmq.django import configuration, statements
 from skipmq.protocol import limits
 
 _POLICY = declarations.REDRIVE_POLICY
@@ -30,7 +30,7 @@ def install(alias: str, out: Any = None) -> None:
         raise CommandError(f"{problem.msg} {problem.hint}")
     if alias != configuration.database():
         return
-    if configuration.is_managed() or connection.is_of_tests(alias):
+    if configuration.is_managed() or configuration.is_of_tests(alias):
         with _server_needed():
             _migrate(alias, out)
             _declare(alias, out)
@@ -41,8 +41,8 @@ def flush(alias: str) -> None:
 
     Other databases keep their messages: nodes and other programs have a part in them.
     """
-    if alias == configuration.database() and connection.is_of_tests(alias):
-        _execute(alias, statements.PURGE_ALL)
+    if alias == configuration.database() and configuration.is_of_tests(alias):
+        statements.rows(alias, statements.PURGE_ALL)
 
 
 def _migrate(alias: str, out: Any) -> None:
@@ -51,7 +51,7 @@ def _migrate(alias: str, out: Any) -> None:
     where = f"the database {alias!r}"
     try:
         schema.migrate(
-            connection.dsn(alias), lambda name: _say(out, f"  SkipMQ: migrated to {name}")
+            configuration.dsn(alias), lambda name: _say(out, f"  SkipMQ: migrated to {name}")
         )
     except schema.SchemaError as error:
         raise CommandError(
@@ -75,17 +75,17 @@ def _declare(alias: str, out: Any) -> None:
             if policy := stored.pop(_POLICY, ""):
                 policies[name] = policy
             try:
-                _execute(alias, statements.CREATE_QUEUE, name, json.dumps(stored))
+                statements.rows(alias, statements.CREATE_QUEUE, name, json.dumps(stored))
             except Error as error:
                 if sqlstate(error) != "SQ002":
                     raise
                 _say(out, f"  SkipMQ: {name!r} stays as it is: {_text(error)}")
     for name, policy in policies.items():
         with _explained(name):
-            ((number, present),) = _execute(alias, statements.GET_QUEUE, name, *_OWN)
+            ((number, present),) = statements.rows(alias, statements.GET_QUEUE, name, *_OWN)
             if not present:
                 changes = json.dumps({_POLICY: policy})
-                _execute(alias, statements.SET_ATTRIBUTES, number, changes)
+                statements.rows(alias, statements.SET_ATTRIBUTES, number, changes)
             elif present != policy:
                 _say(out, f"  SkipMQ: {name!r} stays as it is: its {_POLICY} is {present}")
 
@@ -134,14 +134,6 @@ def _explained(queue: str) -> Iterator[None]:
         raise CommandError(f"SKIPMQ['QUEUES'][{queue!r}]: {error.message}") from error
     except Error as error:
         raise CommandError(f"SKIPMQ['QUEUES'][{queue!r}]: {_text(error)}") from error
-
-
-def _execute(alias: str, statement: str, *parameters: Any) -> list[Any]:
-    """Run a statement, which leaves the caller's transaction as it was when it fails."""
-    with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
-        cursor.execute(statement, parameters)
-        rows: list[Any] = cursor.fetchall()
-        return rows
 
 
 def _top(error: ModuleNotFoundError) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import Error, connections, transaction
+from django.db import Error, connections
 
 from skipmq import Queue
 from skipmq.client.errors import ClientError, explained, sqlstate
@@ -84,17 +84,12 @@ def messages(  # noqa: PLR0913 - what a page is.
 
 
 def _rows(alias: str, statement: str, *parameters: Any) -> list[Any]:
-    """Return the rows of a statement, which leaves the caller's transaction as it was."""
-    connection = connections[alias]
     try:
-        with transaction.atomic(using=alias), connection.cursor() as cursor:
-            cursor.execute(statement, parameters)
-            rows: list[Any] = cursor.fetchall()
-            return rows
+        return statements.rows(alias, statement, *parameters)
     except Error as error:
         state = sqlstate(error)
         if state == "42501":
-            role = connection.settings_dict["USER"] or "of this connection"
+            role = connections[alias].settings_dict["USER"] or "of this connection"
             raise ClientError(
                 f"the role {role} may not read queues: the owner of the schema grants it, and"
                 f" every change of queues too, by `grant skipmq_node to {role}`",

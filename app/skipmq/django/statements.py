@@ -1,5 +1,9 @@
 """The statements of the Django app, for the owner of the schema and members of skipmq_node."""
 
+from typing import Any
+
+from django.db import connections, transaction
+
 from skipmq.client.statements import ACCOUNT, MICROSECONDS, REGION
 
 # A queue with its attributes, or the one that is there with the same.
@@ -20,3 +24,11 @@ select p.place, p.id, p.state, extract(epoch from p.visible_in)::integer, p.mess
   p.group_id, p.deduplication_id
 from skipmq.peek_messages(
   skipmq.queue_id(%s::text, {ACCOUNT}, {REGION}), %s::text, %s::integer, %s::text, %s::bigint) p"""
+
+
+def rows(alias: str, statement: str, *parameters: Any) -> list[Any]:
+    """Return a statement's rows; a failure leaves the caller's transaction as it was."""
+    with transaction.atomic(using=alias), connections[alias].cursor() as cursor:
+        cursor.execute(statement, parameters)
+        found: list[Any] = cursor.fetchall()
+        return found

@@ -12,7 +12,7 @@ from django.db import connections
 
 from skipmq import Queue
 from skipmq.client.errors import ClientError
-from skipmq.django import configuration, connection, peeking, worker
+from skipmq.django import configuration, peeking, worker
 from skipmq.testing.messages import Message, Messages
 
 _PAGE = 1_000
@@ -49,7 +49,7 @@ def drain(*labels: str, timeout: float = 30.0) -> Counter[str]:
         )
     app = worker.app(labels)
     # Whatever database an App names: a test works on its own.
-    app.dsn = connection.dsn(alias)
+    app.dsn = configuration.dsn(alias)
     # A connection that stays open would keep the database of tests from being dropped.
     app.consumers = [
         replace(each, handler=(_aclosing if each.is_async else _closing)(each.handler))

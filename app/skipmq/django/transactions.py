@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from skipmq.client.errors import ClientError
-from skipmq.django import configuration, connection
+from skipmq.django import configuration
 
 if TYPE_CHECKING:
     from skipmq import Context
@@ -23,7 +23,7 @@ def atomic(context: "Context", using: str | None = None) -> Iterator[str]:
     """
     own = configuration.database()
     alias = own if using is None else using
-    if not connection.is_same(alias, own):
+    if not configuration.is_same(alias, own):
         raise ClientError(
             f"the message is in the database {own!r}, and using={alias!r} is another: no"
             " transaction holds both. Write `with atomic(context):`, and do in it what may be done"

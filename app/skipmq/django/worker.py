@@ -11,7 +11,7 @@ from django.utils.module_loading import autodiscover_modules
 from skipmq import App
 from skipmq.client.consumer import Consumer
 from skipmq.client.errors import ClientError
-from skipmq.django import configuration, connection
+from skipmq.django import configuration
 
 
 def app(names: Sequence[str] = ()) -> App:
@@ -26,7 +26,7 @@ def app(names: Sequence[str] = ()) -> App:
             "no installed app has consumers: write `app = skipmq.App()` and functions with"
             " `@app.consumer(queue)` into the module consumers.py of one of INSTALLED_APPS"
         )
-    own = connection.dsn(configuration.database())
+    own = configuration.dsn(configuration.database())
     addresses = {each.dsn or own for each in found}
     if len(addresses) > 1:
         raise ClientError(

@@ -79,7 +79,7 @@ def decode(request: Request, identity: Identity = UNIDENTIFIED, deadline: float 
     if is_on_queue and parameters.QueueUrl is None:
         parameters.QueueUrl = queue_url(request)
         if parameters.QueueUrl is None:
-            raise _missing("QueueUrl")
+            raise errors.missing("QueueUrl")
     return Call(action, parameters, request, identity, deadline)
 
 
@@ -141,7 +141,7 @@ def _message(
 def _translated(message: str, body: bytes) -> errors.SqsError:
     """Return SQS's error for an error message of the decoder."""
     if message.startswith("Object missing required field"):
-        return _missing(message.split("`")[1])
+        return errors.missing(message.split("`")[1])
     if message.startswith("Expected `array` of length"):
         limit = requests.MAXIMUM_ELEMENTS
         return errors.InvalidParameterValueException(f"A list can have at most {limit} elements.")
@@ -157,7 +157,7 @@ def _translated(message: str, body: bytes) -> errors.SqsError:
         )
     member = place.rpartition(".")[2]
     if found == "null" and member in _REQUIRED:
-        return _missing(member)
+        return errors.missing(member)
     return errors.SerializationException(_mismatch(expected, found, place, body))
 
 
@@ -170,12 +170,6 @@ def _mismatch(expected: str, found: str, place: str, body: bytes) -> str:
         return "Unexpected field type"
     value = _VALUES.get(found) or ("TRUE" if b"true" in body else "FALSE")
     return f"{value}_VALUE can not be converted to {_TYPES[expected]}"
-
-
-def _missing(member: str) -> errors.SqsError:
-    return errors.MissingRequiredParameterException(
-        f"The request must contain the parameter {member}."
-    )
 
 
 _OF_SQS = {name: action.input.struct for name, action in shapes.ACTIONS.items()}

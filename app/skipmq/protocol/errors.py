@@ -291,3 +291,15 @@ class TableLocked(Locked, wire=ServiceUnavailable):
 
 class Overloaded(SqsError, wire=ServiceUnavailable):
     """The node is at its limit of requests; nothing has been done; try again."""
+
+
+def invalid(value: object, parameter: str, reason: str) -> InvalidParameterValueException:
+    """Return the error for a parameter whose value is out of bounds."""
+    return InvalidParameterValueException(
+        f"Value {shown(value)} for parameter {parameter} is invalid. Reason: {reason}"
+    )
+
+
+def missing(parameter: str) -> MissingRequiredParameterException:
+    """Return the error for a parameter that is missing or empty."""
+    return MissingRequiredParameterException(f"The request must contain the parameter {parameter}.")

@@ -235,44 +235,7 @@ class StartMessageTask(FilterParameters, kw_only=True):
 
 
 REQUESTS: dict[str, type[Parameters]] = {
-    each.__name__: each
-    for each in (
-        CopyMessages,
-        CreateSchedule,
-        DeadLetterMessage,
-        DeletePickedMessages,
-        DeleteSchedule,
-        DescribeDatabase,
-        DescribeSchedule,
-        EndSession,
-        FailMessage,
-        GetAccessKeyRights,
-        GetMessageTimeline,
-        GetOverview,
-        GetQueueActivity,
-        ListAccessKeys,
-        ListAuditRecords,
-        ListConsumers,
-        ListDeadLetterQueues,
-        ListMessageFailures,
-        ListMessageGroups,
-        ListMessageTasks,
-        ListNodes,
-        ListPausedMessageGroups,
-        ListQueueStatistics,
-        ListSchedules,
-        ListSessions,
-        ListTasks,
-        MoveMessages,
-        PauseMessageGroup,
-        PauseQueue,
-        PauseSchedule,
-        PeekMessages,
-        PeekNewestMessages,
-        ReleaseMessages,
-        ResumeMessageGroup,
-        RunSchedule,
-        SearchMessages,
-        StartMessageTask,
-    )
+    name: each
+    for name, each in dict(globals()).items()
+    if isinstance(each, type) and each.__module__ == __name__ and each is not FilterParameters
 }

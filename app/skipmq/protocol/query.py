@@ -3,7 +3,11 @@
 Lists and maps are flattened: `Tag.2.Key=colour`. The numbers only order the elements. Fields are
 grouped by the next part of their names while the shape is walked, so that the shape limits the
 depth.
-Source: https://smithy.io/2.0/aws/protocols/aws-query-protocol.html.
+Documents in JSON, for clients that accept it first, as API Gateway does, correspond to those in
+XML: maps are lists of entries, and members without a value are null. The names of two lists differ
+from the service model's.
+Sources: https://smithy.io/2.0/aws/protocols/aws-query-protocol.html; the responses of SQS to
+integrations of API Gateway.
 """
 
 import re
@@ -14,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from skipmq.protocol import errors, queryjson, shapes, xml
+from skipmq.protocol import errors, shapes, xml
 from skipmq.protocol.call import (
     Call,
     Request,
@@ -39,6 +43,10 @@ _EMPTY: Fields = {"": ""}
 _NOT_FOR_QUEUES = frozenset({"CreateQueue", "ListQueues"})
 # The versions that SQS has published since lists are flattened; each only adds to the one before.
 _VERSIONS = frozenset({"2008-01-01", "2009-02-01", "2011-10-01", "2012-11-05"})
+_serialise = msgspec.json.Encoder().encode
+_NAMES = {"Messages": "messages", "QueueUrls": "queueUrls"}
+# Null if empty.
+_OUTCOMES = frozenset({"Successful", "Failed"})
 
 
 def decode(request: Request, fields: Fields, identity: Identity, deadline: float) -> Call:
@@ -67,7 +75,7 @@ def decode(request: Request, fields: Fields, identity: Identity, deadline: float
 def encode(call: Call, result: Result) -> Response:
     """Return the response with an action's result, as XML unless the request accepts JSON."""
     if _accepts_json(call.request):
-        body = queryjson.result(call.action, result, call.request.request_id)
+        body = _json_result(call.action, result, call.request.request_id)
         return Response(200, response_headers(call.request, _JSON_TYPE), body)
     body = xml.result(call.action, result, call.request.request_id)
     return Response(200, response_headers(call.request, _CONTENT_TYPE), body)
@@ -80,7 +88,7 @@ def encode_error(request: Request, error: errors.SqsError) -> Response:
     """
     unknown = isinstance(error, errors.UnknownOperationException)
     if _accepts_json(request) and not unknown:
-        content_type, body = _JSON_TYPE, queryjson.error(error, request.request_id)
+        content_type, body = _JSON_TYPE, _json_error(error, request.request_id)
     else:
         content_type, body = _CONTENT_TYPE, xml.error(error, request.request_id)
     return Response(error.status, response_headers(request, content_type, error.status), body)
@@ -138,7 +146,7 @@ def _numbered(fields: Fields, path: str) -> list[tuple[str, Fields]]:
     branches = _branches(fields)
     for head in branches:
         if _POSITION.fullmatch(head) is None:
-            raise _invalid(head, path, "Must be the number of an element.")
+            raise errors.invalid(head, path, "Must be the number of an element.")
     return sorted(branches.items(), key=lambda branch: int(branch[0] or 0))
 
 
@@ -210,7 +218,7 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
             elif name == "Entries":
                 found[name] = []  # Forms do not distinguish an empty list from a missing one.
             elif name in shape.required:
-                raise _missing(here)
+                raise errors.missing(here)
         return struct(**found)
 
     return read
@@ -218,7 +226,7 @@ def _structure_reader(shape: shapes.Structure) -> Reader:
 
 def _text(fields: Fields, path: str) -> str:
     if "" not in fields:
-        raise _missing(path)
+        raise errors.missing(path)
     return fields[""]
 
 
@@ -227,7 +235,7 @@ def _number(bits: int) -> Callable[[str, str], int]:
 
     def parse(text: str, path: str) -> int:
         if _NUMBER.fullmatch(text) is None or not -limit <= (number := int(text)) < limit:
-            raise _invalid(text, path, "Must be an integer.")
+            raise errors.invalid(text, path, "Must be an integer.")
         return number
 
     return parse
@@ -235,7 +243,7 @@ def _number(bits: int) -> Callable[[str, str], int]:
 
 def _boolean(text: str, path: str) -> bool:
     if text not in ("true", "false"):
-        raise _invalid(text, path, "Must be true or false.")
+        raise errors.invalid(text, path, "Must be true or false.")
     return text == "true"
 
 
@@ -243,19 +251,7 @@ def _blob(text: str, path: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError as exc:
-        raise _invalid(text, path, "Must be base64.") from exc
-
-
-def _missing(path: str) -> errors.MissingRequiredParameterException:
-    return errors.MissingRequiredParameterException(
-        f"The request must contain the parameter {path}."
-    )
-
-
-def _invalid(value: str, path: str, reason: str) -> errors.InvalidParameterValueException:
-    return errors.InvalidParameterValueException(
-        f"Value {errors.shown(value)} for parameter {path} is invalid. Reason: {reason}"
-    )
+        raise errors.invalid(text, path, "Must be base64.") from exc
 
 
 _SCALARS: dict[str, Callable[[str, str], Any]] = {
@@ -266,3 +262,46 @@ _SCALARS: dict[str, Callable[[str, str], Any]] = {
     "blob": _blob,
 }
 _READERS = {name: reader(action.input) for name, action in shapes.ACTIONS.items()}
+
+
+def _json_result(action: str, content: Result, request_id: str) -> bytes:
+    """Return the document with an action's result in JSON."""
+    shape = shapes.ACTIONS[action].output
+    members = {} if shape is None else {f"{action}Result": _plain(shape, content)}
+    metadata = {"ResponseMetadata": {"RequestId": request_id}}
+    return _serialise({f"{action}Response": members | metadata})
+
+
+def _json_error(failure: errors.SqsError, request_id: str) -> bytes:
+    """Return the document with an error in JSON."""
+    content = {
+        "Type": failure.fault,
+        "Code": failure.code,
+        "Message": xml.message(failure),
+        "Detail": None,
+    }
+    return _serialise({"Error": content, "RequestId": request_id})
+
+
+def _plain(shape: shapes.Shape, value: Any) -> Any:
+    if value is None:
+        return None
+    match shape:
+        case shapes.Structure(members):
+            return {
+                _NAMES.get(name, name): _plain(member, _member(value, name))
+                for name, member in members.items()
+            }
+        case shapes.Map(inner):
+            return [
+                {shape.key_location: name, shape.value_location: _plain(inner, content)}
+                for name, content in value.items()
+            ]
+        case shapes.List(element):
+            return [_plain(element, content) for content in value]
+    return value
+
+
+def _member(value: Any, name: str) -> Any:
+    content = getattr(value, name)
+    return None if name in _OUTCOMES and not content else content

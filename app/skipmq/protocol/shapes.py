@@ -126,42 +126,11 @@ _SCALARS = {
     inspect.BytesType: Scalar("blob"),
 }
 
+# The classes of requests but those of entries and of values, and the answers named after them.
 ACTIONS: Mapping[str, ActionShape] = {
-    "AddPermission": action_shape(requests.AddPermission),
-    "CancelMessageMoveTask": action_shape(
-        requests.CancelMessageMoveTask, answers.CancelMessageMoveTaskResult
-    ),
-    "ChangeMessageVisibility": action_shape(requests.ChangeMessageVisibility),
-    "ChangeMessageVisibilityBatch": action_shape(
-        requests.ChangeMessageVisibilityBatch, answers.ChangeMessageVisibilityBatchResult
-    ),
-    "CreateQueue": action_shape(requests.CreateQueue, answers.CreateQueueResult),
-    "DeleteMessage": action_shape(requests.DeleteMessage),
-    "DeleteMessageBatch": action_shape(
-        requests.DeleteMessageBatch, answers.DeleteMessageBatchResult
-    ),
-    "DeleteQueue": action_shape(requests.DeleteQueue),
-    "GetQueueAttributes": action_shape(
-        requests.GetQueueAttributes, answers.GetQueueAttributesResult
-    ),
-    "GetQueueUrl": action_shape(requests.GetQueueUrl, answers.GetQueueUrlResult),
-    "ListDeadLetterSourceQueues": action_shape(
-        requests.ListDeadLetterSourceQueues, answers.ListDeadLetterSourceQueuesResult
-    ),
-    "ListMessageMoveTasks": action_shape(
-        requests.ListMessageMoveTasks, answers.ListMessageMoveTasksResult
-    ),
-    "ListQueueTags": action_shape(requests.ListQueueTags, answers.ListQueueTagsResult),
-    "ListQueues": action_shape(requests.ListQueues, answers.ListQueuesResult),
-    "PurgeQueue": action_shape(requests.PurgeQueue),
-    "ReceiveMessage": action_shape(requests.ReceiveMessage, answers.ReceiveMessageResult),
-    "RemovePermission": action_shape(requests.RemovePermission),
-    "SendMessage": action_shape(requests.SendMessage, answers.SendMessageResult),
-    "SendMessageBatch": action_shape(requests.SendMessageBatch, answers.SendMessageBatchResult),
-    "SetQueueAttributes": action_shape(requests.SetQueueAttributes),
-    "StartMessageMoveTask": action_shape(
-        requests.StartMessageMoveTask, answers.StartMessageMoveTaskResult
-    ),
-    "TagQueue": action_shape(requests.TagQueue),
-    "UntagQueue": action_shape(requests.UntagQueue),
+    name: action_shape(each, getattr(answers, f"{name}Result", None))
+    for name, each in sorted(vars(requests).items())
+    if isinstance(each, type)
+    and issubclass(each, requests.Parameters)
+    and not name.endswith(("Parameters", "Entry"))
 }

@@ -8,8 +8,8 @@ from time import monotonic
 
 import msgspec
 
-from skipmq import auth
 from skipmq.actions.dispatch import EVERY, Authorised, Outcome, authorise, run
+from skipmq.auth.credentials import identify
 from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.statistics import QueueStatistics
@@ -156,7 +156,7 @@ class Broker:
                         identity = node.keys.identify(request)
                     else:
                         authorization = request.headers.get("authorization")
-                        identity = auth.identify(authorization, request.query, *self._own)
+                        identity = identify(authorization, request.query, *self._own)
                     call = codec.decode(request, identity, began + node.settings.failover_wait)
                 if request.method == "GET" or self._key_rate is not None:
                     self._check_caller(call)

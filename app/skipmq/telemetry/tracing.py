@@ -7,7 +7,7 @@ import logging
 import threading
 from collections.abc import Awaitable, Iterable, Sequence
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from opentelemetry import context, trace
@@ -19,6 +19,7 @@ from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, S
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from skipmq import release
+from skipmq.protocol.call import RequestHeaders
 from skipmq.protocol.message import traceparent
 from skipmq.telemetry.logs import log
 
@@ -29,13 +30,6 @@ _WARNING_INTERVAL = 60.0
 _DIGITS, _EPOCH_DIGITS = 32, 8
 
 T = TypeVar("T")
-
-
-class TraceHeaders(Protocol):
-    """Headers by name in lower case."""
-
-    def get(self, name: str, /) -> str | None:
-        """Return the header's value, or None when it was not sent."""
 
 
 class Tracing:
@@ -56,7 +50,7 @@ class Tracing:
         self._provider.add_span_processor(BatchSpanProcessor(_Exporter()))
         self._tracer = self._provider.get_tracer("skipmq", release.VERSION)
 
-    def request(self, name: str, headers: TraceHeaders) -> "RequestSpan":
+    def request(self, name: str, headers: RequestHeaders) -> "RequestSpan":
         """Start the span of a request as a child of the span in its headers."""
         remote = _remote(headers)
         parent = context.Context() if remote is None else _context_with(NonRecordingSpan(remote))
@@ -70,7 +64,7 @@ class Tracing:
         """Start the span of a receiver's wait if the span of its request is recording."""
         return self._tracer.start_span("wait") if _current() is not None else None
 
-    def trace_header(self, headers: TraceHeaders) -> str | None:
+    def trace_header(self, headers: RequestHeaders) -> str | None:
         """Convert the sender's W3C `traceparent` header to an AWSTraceHeader."""
         sender = _w3c_context(headers)
         if sender is None:
@@ -227,7 +221,7 @@ def _context_with(span: Span) -> context.Context:
     return trace.set_span_in_context(span, context.Context())
 
 
-def _remote(headers: TraceHeaders) -> SpanContext | None:
+def _remote(headers: RequestHeaders) -> SpanContext | None:
     """Return the client's span from the W3C header, else from the X-Ray header of AWS's clients."""
     remote = _w3c_context(headers)
     if remote is None and (header := headers.get("x-amzn-trace-id")):
@@ -235,7 +229,7 @@ def _remote(headers: TraceHeaders) -> SpanContext | None:
     return remote
 
 
-def _w3c_context(headers: TraceHeaders) -> SpanContext | None:
+def _w3c_context(headers: RequestHeaders) -> SpanContext | None:
     parent = headers.get("traceparent")
     if not parent:
         return None

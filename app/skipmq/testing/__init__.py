@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from skipmq.testing.account import Account, Snapshot
     from skipmq.testing.cases import TestCase
-    from skipmq.testing.errors import TestingError
-    from skipmq.testing.installation import install
     from skipmq.testing.messages import Message, Messages
-    from skipmq.testing.server import Server
+    from skipmq.testing.server import Server, install
 
 __all__ = [
     "Account",
@@ -33,9 +31,15 @@ _PLACES = {
     "Server": "server",
     "Snapshot": "account",
     "TestCase": "cases",
-    "TestingError": "errors",
-    "install": "installation",
+    "install": "server",
 }
+
+
+class TestingError(Exception):
+    """Something that a test asked for cannot be; the message says what to do."""
+
+    # Not a class of tests, to pytest.
+    __test__ = False
 
 
 def __getattr__(name: str) -> Any:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from skipmq.testing import draining
+from skipmq.testing import TestingError, draining
 from skipmq.testing.clients import async_session, environment, session
 from skipmq.testing.draining import Consumer
-from skipmq.testing.errors import TestingError
 from skipmq.testing.messages import Message, Messages
 
 if TYPE_CHECKING:
-    from skipmq.config.imports.found import Found
+    from skipmq.config.declarations import Found
 
 DEFAULT_ACCOUNT = "000000000000"
 DEFAULT_PLACE = (DEFAULT_ACCOUNT, "us-east-1")

@@ -1,7 +1,11 @@
-"""A server for tests: `skipmq serve` in a process of its own, whose database is gone with it."""
+"""A server for tests: `skipmq serve` in a process of its own, whose database is gone with it.
+
+And the schema in a test database of yours.
+"""
 
 import json
 import os
+import re
 import select
 import subprocess
 import sys
@@ -12,12 +16,14 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from skipmq import extras
+from skipmq.testing import TestingError
 from skipmq.testing.account import Account, Queues, is_conf, read_conf
-from skipmq.testing.errors import TestingError
 
 _START_SECONDS, _STOP_SECONDS = 60, 15
 # The first of the accounts that are made for tests.
 _FIRST = 100_000_000_001
+# As SQLAlchemy writes a URL, with the driver.
+_DRIVER = re.compile(r"^(postgres(?:ql)?)\+[a-z0-9]+:")
 
 
 class Server(Account):
@@ -123,3 +129,20 @@ class Server(Account):
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def install(url: str) -> None:
+    """Bring the schema of SkipMQ into a database, as `skipmq migrate` does; once is enough.
+
+    Raises TestingError when the database is unavailable, or its user has no right to, and
+    MissingExtraError when the server is not installed.
+    """
+    extras.require_server("skipmq.testing.install", "testing")
+    from skipmq.database import schema, session  # noqa: PLC0415 - psycopg, only where used.
+
+    try:
+        schema.migrate(_DRIVER.sub(r"\1:", url))
+    except schema.SchemaError as error:
+        raise TestingError(f"the schema cannot be installed: {error}") from error
+    except session.Error as error:
+        raise TestingError(session.explain(error, "the URL given to install")) from error

@@ -3,7 +3,7 @@ import string
 
 import pytest
 
-from skipmq.auth import Encrypted, MasterKeys, new_credentials
+from skipmq.auth.keys import Encrypted, MasterKeys, new_credentials
 
 OLD, NEW = (secrets.token_bytes(32) for _ in range(2))
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG"

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from skipmq.actions.dispatch import EVERY
-from skipmq.auth import ROLES, Access, is_allowed, parse, policy_of, rights_for
+from skipmq.auth.policy import ROLES, Access, is_allowed, parse, policy_of, rights_for
 
 ACCOUNT = "111122223333"
 

@@ -7,7 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from skipmq.auth.canonical import (
+from skipmq.auth.keys import signer
+from skipmq.auth.sigv4 import (
+    ALGORITHM,
     canonical_headers,
     canonical_query,
     canonical_request,
@@ -16,8 +18,6 @@ from skipmq.auth.canonical import (
     pairs_of,
     signature,
 )
-from skipmq.auth.keys import signer
-from skipmq.auth.sigv4 import ALGORITHM
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "aws4_testsuite.json").read_text("utf-8"))
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"

@@ -40,10 +40,7 @@ async def list_audit_records(node: Node, call: Call[extensions.ListAuditRecords]
     refused requests of unknown accounts.
     """
     parameters = call.parameters
-    limit = _PAGE if parameters.MaxResults is None else parameters.MaxResults
-    checks.between(
-        limit, 1, _MAXIMUM_RESULTS, "MaxResults", f"Must be between 1 and {_MAXIMUM_RESULTS}."
-    )
+    limit = checks.results(parameters.MaxResults, _PAGE, _MAXIMUM_RESULTS)
     after = paging.after(call)
     if after and (not _ID.fullmatch(after) or int(after) > _GREATEST):
         raise errors.InvalidParameterValueException("Invalid or expired next token.")

@@ -1,9 +1,12 @@
-"""Beyond SQS: an overview of the database for operators."""
+"""Beyond SQS: an overview of the database for operators, and the sessions of its server."""
 
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Any
 
 from skipmq import release
+from skipmq.actions import checks
+from skipmq.broker import sessions
 from skipmq.broker.node import Node
 from skipmq.broker.overview import Overview, OverviewSnapshot
 from skipmq.broker.upkeep import disk
@@ -11,6 +14,9 @@ from skipmq.database import monitor
 from skipmq.database.pool import Pool
 from skipmq.protocol import errors, extensions
 from skipmq.protocol.call import Call
+from skipmq.protocol.identity import Identity
+
+_KINDS = ("cancel", "terminate")
 
 
 async def describe_database(
@@ -89,6 +95,10 @@ def _known(overview: Overview) -> dict[str, Any]:
     return _snapshot(snapshot) | {"KnownSeconds": int(monotonic() - snapshot.at)}
 
 
+def _named(row: Mapping[str, Any], **names: str) -> dict[str, Any]:
+    return {member: row[name] for member, name in names.items()}
+
+
 def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
     server, level = snapshot.server, snapshot.level
     found = disk(server.data_directory)
@@ -117,21 +127,13 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
         },
         "Replication": replication,
         "Damage": [
-            {
-                "Relation": each["relation"],
-                "Page": each["page"],
-                "Error": each["error"],
-                "Remedy": each["remedy"],
-                "Seconds": int(each["seconds"]),
-            }
+            _named(each, Relation="relation", Page="page", Error="error", Remedy="remedy")
+            | {"Seconds": int(each["seconds"])}
             for each in server.damage
         ],
         "Standbys": [
-            {
-                "Name": each["name"],
-                "Address": each["address"],
-                "State": each["state"],
-                "Sync": each["sync"],
+            _named(each, Name="name", Address="address", State="state", Sync="sync")
+            | {
                 "LagBytes": None if each["bytes"] is None else int(each["bytes"]),
                 "LagMilliseconds": round(1000 * each["seconds"]),
             }
@@ -142,15 +144,78 @@ def _snapshot(snapshot: OverviewSnapshot) -> dict[str, Any]:
             for (name, label), value in snapshot.metrics.items()
         ],
         "Programs": [
-            {
-                "Program": each["program"],
-                "Role": each["role"],
-                "Database": each["database"],
-                "IsInThisDatabase": each["here"],
-                "Address": each["address"],
-                "Sessions": each["number"],
+            _named(each, Program="program", Role="role", Database="database")
+            | _named(each, IsInThisDatabase="here", Address="address", Sessions="number")
+            | {
                 "Seconds": None if each["seconds"] is None else int(each["seconds"]),
             }
             for each in server.sessions
         ],
     }
+
+
+async def list_sessions(node: Node, call: Call[extensions.ListSessions]) -> dict[str, Any]:
+    """List the sessions of the database server, or of a partition's, with who blocks whom.
+
+    Those that block others are first, then those that wait. The answer is not limited to the
+    caller's account, so keys of other accounts than the node's own are refused.
+    """
+    if not may_list(node, call.identity):
+        raise _denied(node, "may list its sessions.")
+    return {"Sessions": await sessions.listed(await _pool(node, call), call.deadline)}
+
+
+async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str, Any]:
+    """Cancel the statement of a session, or terminate it.
+
+    That is for keys of the node's own account, and for the command line of the node's host.
+    """
+    parameters, kind = call.parameters, call.parameters.Kind
+    if not may_end(node, call.identity):
+        raise _denied(
+            node,
+            "may end its sessions. Where signatures are not checked (SKIPMQ_AUTH), use `skipmq"
+            " sessions` on the host of a node, without --endpoint.",
+        )
+    checks.one_of(kind, _KINDS, "Kind")
+    checks.between(parameters.ProcessId, 1, 2**31 - 1, "ProcessId", "Must be a process number.")
+    outcome = await sessions.end(
+        await _pool(node, call),
+        parameters.ProcessId,
+        parameters.StartedMicroseconds,
+        terminates=kind == "terminate",
+        deadline=call.deadline,
+    )
+    if outcome == "missing":
+        raise errors.ResourceNotFoundException("The session does not exist any more.")
+    if outcome == "refused":
+        raise errors.UnsupportedOperation(
+            "The owner of the schema may not end this session: it needs pg_signal_backend and"
+            " pg_monitor, or the session's role; a superuser's only a superuser ends."
+        )
+    return {}
+
+
+def may_list(node: Node, identity: Identity) -> bool:
+    """Return whether an identity may see the sessions of all accounts; unsigned ones see all."""
+    return identity.key_id is None or identity.account == node.settings.account
+
+
+def may_end(node: Node, identity: Identity) -> bool:
+    """Return whether an identity may end sessions; unsigned, only a local command may."""
+    return identity.is_operator or (identity.key_id is not None and may_list(node, identity))
+
+
+def _denied(node: Node, what: str) -> errors.AccessDenied:
+    return errors.AccessDenied(
+        "All accounts share the database: only keys of account"
+        f" {node.settings.account} (SKIPMQ_ACCOUNT) {what}"
+    )
+
+
+async def _pool(node: Node, call: Call[Any]) -> Pool:
+    await node.database.open_partitions()
+    pools: Sequence[Pool] = node.database.known()
+    number = call.parameters.Partition or 0
+    checks.between(number, 0, len(pools) - 1, "Partition")
+    return pools[number]

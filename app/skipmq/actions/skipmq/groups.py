@@ -1,4 +1,4 @@
-"""Beyond SQS: the groups of FIFO queues, and the release of messages in flight."""
+"""Beyond SQS: the groups of FIFO queues, messages in flight that are released, and pauses."""
 
 import re
 from typing import Any
@@ -15,6 +15,8 @@ from skipmq.protocol.call import Call
 
 _PAGE = 50
 _PLACE = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}/-?[0-9]{1,19}")
+# The latest time of a pause: the year 9999.
+_LATEST = 253_370_764_800
 
 
 async def list_message_groups(
@@ -24,11 +26,8 @@ async def list_message_groups(
     parameters = call.parameters
     if not queue.fifo:
         raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
-    limit = _PAGE if parameters.MaxResults is None else parameters.MaxResults
-    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
-    after = paging.after(call) or None
-    if after is not None and not _PLACE.fullmatch(after):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    limit = checks.results(parameters.MaxResults, _PAGE, limits.PEEKED)
+    after = paging.after(call, _PLACE) or None
     rows = await groups.listed(
         node.database, queue, limit + 1, after, parameters.MessageGroupId, call.deadline
     )
@@ -66,8 +65,7 @@ async def release_messages(
                 "Messages of a FIFO queue cannot be rescheduled."
             )
         longest = max(limits.VISIBILITY_TIMEOUT, queue.attributes.maximum_delay_seconds)
-        reason = f"Must be between 0 and {longest}."
-        checks.between(seconds, 0, longest, "VisibleInSeconds", reason)
+        checks.between(seconds, 0, longest, "VisibleInSeconds")
         outcomes = await groups.reschedule(node.database, queue, chosen, seconds, call.deadline)
         changed = outcomes.count("rescheduled")
         if changed and not seconds:
@@ -93,3 +91,47 @@ async def release_messages(
             each | {"Outcome": outcome} for each, (outcome, _) in zip(what, released, strict=True)
         ],
     }
+
+
+async def pause_queue(node: Node, call: Call[extensions.PauseQueue], queue: Queue) -> None:
+    """Pause the receives of a queue, or with Paused of false resume them."""
+    paused = "false" if call.parameters.Paused is False else "true"
+    changes = {"Paused": paused, "PausedBy": call.identity.shown_name}
+    await node.queues.set_attributes(queue, changes, call.deadline)
+
+
+async def pause_message_group(
+    node: Node, call: Call[extensions.PauseMessageGroup], queue: Queue
+) -> None:
+    """Have receives leave out the messages of a group, until a time if one is given."""
+    group, until = call.parameters.MessageGroupId, call.parameters.PausedUntil
+    checks.identifier(group, "MessageGroupId")
+    checks.between(until or 1, 1, _LATEST, "PausedUntil", "Must be seconds since 1970.")
+    by = call.identity.shown_name
+    await groups.pause(node.database, queue, group, until, by, call.deadline)
+    node.queues.forget(queue.name.arn)
+    node.notifier.changed(queue.name.arn, queue.id)
+
+
+async def resume_message_group(
+    node: Node, call: Call[extensions.ResumeMessageGroup], queue: Queue
+) -> dict[str, Any]:
+    """Have receives give the messages of a paused group again."""
+    group = call.parameters.MessageGroupId
+    resumed = await groups.resume(node.database, queue, group, call.deadline)
+    if resumed:
+        node.sent(queue, limits.RECEIVE_MESSAGES)
+    return {"Resumed": resumed}
+
+
+async def list_paused_message_groups(
+    node: Node, call: Call[extensions.ListPausedMessageGroups], queue: Queue
+) -> dict[str, Any]:
+    """List the paused groups of a queue in pages, by name."""
+    limit = checks.results(call.parameters.MaxResults, limits.PEEKED, limits.PEEKED)
+    after, group = paging.after(call) or "", call.parameters.MessageGroupId
+    rows = await groups.paused(node.database, queue, limit + 1, after, group, call.deadline)
+    result: dict[str, Any] = {"Groups": rows[:limit]}
+    if len(rows) > limit:
+        result["NextToken"] = paging.token(rows[limit - 1].message_group_id)
+    return result

@@ -19,7 +19,12 @@ from skipmq.protocol.call import Call
 from skipmq.protocol.message import body_md5
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_STATES = ("visible", "in-flight", "delayed")
+# Of the newest messages: those of an answer, and characters of each body, so that it has at most
+# 256 kB.
+_NEWEST, _MOST_NEWEST, _CHARACTERS = 50, 100, 2_048
+_MICROSECONDS = 1_000_000
+_LATEST = 1 << 60
+STATES = ("visible", "in-flight", "delayed")
 ORDERS = ("oldest", "receives", "size")
 _OFFSET = re.compile("[0-9]{1,4}")
 _PLACE = re.compile(r"([01]/)?[0-9]{1,12}\.[0-9]{1,6}/[0-9]{1,18}")
@@ -33,24 +38,19 @@ async def peek_messages(
     In another order than that of the queue, its first messages are ranked: `Ranked` is their
     number.
     """
-    state, limit = call.parameters.State, call.parameters.MaxResults
-    order, references = call.parameters.Order, call.parameters.MessageReferences
-    limit = 10 if limit is None else limit
+    state, order = call.parameters.State, call.parameters.Order
+    references = call.parameters.MessageReferences
     if references is not None:
         found = await inspection.picked(
             node.database, node.budget, queue, picked(references), call.deadline
         )
         return {"Messages": page(node, found)}
-    if state is not None and state not in _STATES:
-        raise checks.invalid(state, "State", f"Must be one of {', '.join(_STATES)}, if provided.")
-    checks.between(limit, 1, limits.PEEKED, "MaxResults", f"Must be between 1 and {limits.PEEKED}.")
-    if order is not None and order not in ORDERS:
-        raise checks.invalid(order, "Order", f"Must be one of {', '.join(ORDERS)}, if provided.")
-    after = paging.after(call) or None
+    checks.one_of(state, STATES, "State", ", if provided")
+    limit = checks.results(call.parameters.MaxResults, 10, limits.PEEKED)
+    checks.one_of(order, ORDERS, "Order", ", if provided")
     if order is not None:
         return await _ranked(node, call, queue, order, limit)
-    if after is not None and not _PLACE.fullmatch(after):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    after = paging.after(call, _PLACE) or None
     found = await inspection.peek(
         node.database, node.budget, queue, state, limit + 1, after, call.deadline
     )
@@ -66,10 +66,7 @@ async def _ranked(
     node: Node, call: Call[extensions.PeekMessages], queue: Queue, order: str, limit: int
 ) -> dict[str, Any]:
     """Return a page of the first messages of a queue in another order."""
-    after = paging.after(call) or "0"
-    if not _OFFSET.fullmatch(after):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
-    first = int(after)
+    first = int(paging.after(call, _OFFSET) or "0")
     ranked = await inspection.ranked(
         node.database, queue, call.parameters.State, order, call.deadline
     )
@@ -86,6 +83,23 @@ async def _ranked(
     if following < len(ranked):
         result["NextToken"] = paging.token(str(following))
     return result
+
+
+async def peek_newest_messages(
+    node: Node, call: Call[extensions.PeekNewestMessages], queue: Queue
+) -> dict[str, Any]:
+    """Return the newest messages of a queue, newest first, without receiving them.
+
+    `Since` and `Clock` are the database's time in microseconds since 1970.
+    """
+    since = call.parameters.Since
+    limit = checks.results(call.parameters.MaxResults, _NEWEST, _MOST_NEWEST)
+    if since is not None and not 0 <= since <= _LATEST:
+        raise errors.InvalidParameterValueException("Since must be a time, in microseconds.")
+    # Read the clock first: messages that arrive in between are returned twice and not missed.
+    clock = await node.database.clock(call.deadline)
+    found = await inspection.newest(node.database, queue, since, limit, _CHARACTERS, call.deadline)
+    return {"Clock": int(clock * _MICROSECONDS), "Messages": found}
 
 
 def page(node: Node, found: Sequence[PeekedMessage]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Beyond SQS: the queues of an account with their statistics."""
+"""Beyond SQS: the queues of an account with their statistics, and the activity of one."""
 
 from typing import Any
 
@@ -7,12 +7,17 @@ from msgspec import structs
 from skipmq.actions import access, checks
 from skipmq.broker import statistics
 from skipmq.broker.node import Node
+from skipmq.broker.queues import Queue
 from skipmq.broker.statistics import QueueMinute, QueueStatistics
 from skipmq.protocol import errors, extensions, limits
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
 
 MAXIMUM_MINUTES = 360
+_DEFAULT_MINUTES, _MAXIMUM_STEP = 60, 60
+# Minutes of a step in which activity of a queue beyond MAXIMUM_MINUTES is kept.
+_KEPT_MINUTES, _KEPT_STEP = 10_080, 10
+_UNAVAILABLE = errors.ServiceUnavailable.status
 
 
 async def list_queue_statistics(
@@ -25,23 +30,14 @@ async def list_queue_statistics(
     """
     parameters = call.parameters
     order = parameters.Order or "name"
-    if order not in statistics.ORDERS:
-        raise checks.invalid(
-            order, "Order", f"Must be one of {', '.join(statistics.ORDERS)}, if provided."
-        )
-    if parameters.Filter is not None and parameters.Filter not in statistics.FILTERS:
-        raise checks.invalid(
-            parameters.Filter,
-            "Filter",
-            f"Must be one of {', '.join(statistics.FILTERS)}, if provided.",
-        )
+    checks.one_of(order, statistics.ORDERS, "Order", ", if provided")
+    checks.one_of(parameters.Filter, statistics.FILTERS, "Filter", ", if provided")
     if "\0" in (parameters.Tag or ""):
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     identity = call.identity
     most = limits.LIST_RESULTS if identity.is_operator else limits.COUNTED_QUEUES
     search, offset, limit = checks.page(parameters, most)
-    reason = f"Must be between 1 and {MAXIMUM_MINUTES}."
-    checks.between(parameters.Minutes, 1, MAXIMUM_MINUTES, "Minutes", reason)
+    checks.between(parameters.Minutes, 1, MAXIMUM_MINUTES, "Minutes")
     account: str | None = identity.account
     region: str | None = identity.region
     if identity.is_operator:
@@ -100,3 +96,49 @@ def _shown(
         policy=None,
         repeated=None,
     )
+
+
+async def get_queue_activity(
+    node: Node, call: Call[extensions.GetQueueActivity], queue: Queue
+) -> dict[str, Any]:
+    """Return the counters of a queue for the last minutes, and its messages' times in queue.
+
+    The times are omitted if `Times` is false or the queue keeps no history, or if it cannot be
+    read in time; `Unread` is then the error text.
+    """
+    minutes = call.parameters.Minutes or _DEFAULT_MINUTES
+    step = call.parameters.StepMinutes or 1
+    checks.between(minutes, 1, _KEPT_MINUTES, "Minutes")
+    checks.between(step, 1, _MAXIMUM_STEP, "StepMinutes")
+    is_long = minutes > MAXIMUM_MINUTES
+    if is_long and step % _KEPT_STEP:
+        raise errors.invalid(
+            step,
+            "StepMinutes",
+            f"Must be a multiple of {_KEPT_STEP} for more than {MAXIMUM_MINUTES} Minutes.",
+        )
+    deadline = call.deadline
+    clock = await node.database.clock(deadline)
+    found = await statistics.minutes(
+        node.database, [queue.id], minutes, deadline, step=step if is_long else 1
+    )
+    oldest = await statistics.oldest(node.database, queue, deadline)
+    mode = queue.attributes.history_mode
+    result: dict[str, Any] = {
+        "Clock": int(clock),
+        "OldestSeconds": None if oldest is None else int(oldest),
+        "Minutes": found[queue.id],
+        "HistoryMode": mode,
+    }
+    if mode != "off" and call.parameters.Times is not False:
+        try:
+            steps, every, is_sample = await statistics.time_in_queue(
+                node.database, queue.id, minutes, step, deadline
+            )
+        except errors.SqsError as error:
+            if error.status != _UNAVAILABLE:
+                raise
+            # Return the minutes at least: they are needed most when the disk is slow.
+            return result | {"Unread": error.message}
+        result |= {"Sampled": is_sample, "TimeInQueue": every, "Steps": steps}
+    return result

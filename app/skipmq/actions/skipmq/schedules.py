@@ -56,14 +56,14 @@ async def create_schedule(
 def _check(given: extensions.CreateSchedule, queue: Queue) -> None:
     if not _NAME.fullmatch(given.Name):
         reason = "Must be 1 to 64 letters, digits, dots, hyphens and underscores."
-        raise checks.invalid(given.Name, "Name", reason)
+        raise errors.invalid(given.Name, "Name", reason)
     if len(given.Expression) > _LONGEST_EXPRESSION:
         reason = f"Must be at most {_LONGEST_EXPRESSION} characters."
-        raise checks.invalid(given.Expression, "Expression", reason)
+        raise errors.invalid(given.Expression, "Expression", reason)
     reason = "Must be milliseconds since 1970."
     checks.between(given.EndTimestamp, 0, _LATEST, "EndTimestamp", reason)
     if not given.MessageBody:
-        raise checks.missing("MessageBody")
+        raise errors.missing("MessageBody")
     checks.characters(given.MessageBody)
     size = queue.attributes.maximum_message_size
     if len(given.MessageBody.encode()) > size:
@@ -73,18 +73,15 @@ def _check(given: extensions.CreateSchedule, queue: Queue) -> None:
         if queue.attributes.priority_mode != "none":
             checks.priority(given.MessageAttributes)
     checks.identifier(given.MessageGroupId, "MessageGroupId")
-    reason = "Must be between 0 and 900."
-    checks.between(given.JitterSeconds, 0, 900, "JitterSeconds", reason)
-    reason = "Must be between 1 and 1000."
-    checks.between(given.MaximumFailures, 1, 1_000, "MaximumFailures", reason)
+    checks.between(given.JitterSeconds, 0, 900, "JitterSeconds")
+    checks.between(given.MaximumFailures, 1, 1_000, "MaximumFailures")
     if given.CatchUp not in _CATCH_UP:
-        raise checks.invalid(given.CatchUp, "CatchUp", "Must be latest or all.")
+        raise errors.invalid(given.CatchUp, "CatchUp", "Must be latest or all.")
 
 
 async def list_schedules(node: Node, call: Call[extensions.ListSchedules]) -> dict[str, Any]:
     """List the schedules of an account in a region by name, in pages."""
-    limit = call.parameters.MaxResults or _PAGE
-    checks.between(limit, 1, _PAGE, "MaxResults", f"Must be between 1 and {_PAGE}.")
+    limit = checks.results(call.parameters.MaxResults or None, _PAGE, _PAGE)
     account, region = call.identity.account, call.identity.region
     after = paging.after(call)
     rows = await schedules.listed(node.database, account, region, after, limit + 1, call.deadline)

@@ -44,12 +44,10 @@ async def get_message_timeline(
     """
     message_id = call.parameters.MessageId.strip().lower()
     if not _ID.fullmatch(message_id):
-        raise checks.invalid(message_id, "MessageId", "Must be a UUID, as SendMessage returns it.")
+        raise errors.invalid(message_id, "MessageId", "Must be a UUID, as SendMessage returns it.")
     text = call.parameters.MessageReference
     reference = None if text is None else checks.message_reference(text, "MessageReference").id
-    token = paging.after(call)
-    if token and not _TOKEN.fullmatch(token):
-        raise errors.InvalidParameterValueException("Invalid or expired next token.")
+    token = paging.after(call, _TOKEN)
     found = await _Search(node, call, queue, message_id).run(reference, token)
     clock = await node.database.clock(call.deadline)
     return _shown(node, found, int(clock * _MICROSECONDS))

@@ -1,15 +1,15 @@
-"""Beyond SQS: an overview of the broker, with what needs attention, for people on call."""
+"""Beyond SQS: an overview of the broker, with its activity and what needs attention."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from time import monotonic, time  # noqa: TID251 - certificates expire by the system clock.
 from typing import Any, TypeVar
 
 from skipmq.actions import access, checks
-from skipmq.actions.skipmq import activity, server_troubles
+from skipmq.actions.skipmq import server_troubles
 from skipmq.actions.skipmq.database import describe_database
-from skipmq.broker import refusals, statistics, troubles, workers
-from skipmq.broker.minutes import KEPT_MINUTES
+from skipmq.broker import minutes, refusals, statistics, troubles, workers
+from skipmq.broker.minutes import BOUNDS, KEPT_MINUTES, BrokerMinute
 from skipmq.broker.node import Node
 from skipmq.broker.refusals import Refusal
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, described
@@ -31,6 +31,10 @@ _ALONE = {
 }
 # From this number on troubles of a kind in one place are one.
 _FOLDED = 3
+# Activity of more minutes has steps of several.
+_BY_MINUTE, _STEP = 90, 5
+_FLOWS = {"sent": "Sent", "received": "Received", "deleted": "Deleted", "messages": "Messages"}
+_MINUTE = 60
 
 
 async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[str, Any]:
@@ -71,8 +75,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
     if (period := call.parameters.Minutes) is not None and queue is None:
         regions = QueueName(account or "*", "*", "*")
         whose = account if access.allows(node, call, "GetQueueAttributes", regions, "") else ""
-        recent = partial(activity.recent, node, whose, period, deadline, "Database" in answer)
-        drawn = await _known(recent, is_readable, "activity", unknown)
+        drawing = partial(_activity, node, whose, period, deadline, "Database" in answer)
+        drawn = await _known(drawing, is_readable, "activity", unknown)
         answer |= {"Activity": drawn} if drawn is not None else {}
     is_complete = is_read_only or node.database.is_everywhere_available
     if queue is None and may_total and is_readable and is_complete:
@@ -98,10 +102,8 @@ async def get_overview(node: Node, call: Call[extensions.GetOverview]) -> dict[s
 
 def _checked(parameters: extensions.GetOverview) -> int:
     """Check the parameters; return the number of troubles to answer with."""
-    limit = _SHOWN if parameters.MaxResults is None else parameters.MaxResults
-    checks.between(limit, 1, _READ, "MaxResults", f"Must be between 1 and {_READ}.")
-    reason = f"Must be between 1 and {KEPT_MINUTES}."
-    checks.between(parameters.Minutes, 1, KEPT_MINUTES, "Minutes", reason)
+    limit = checks.results(parameters.MaxResults, _SHOWN, _READ)
+    checks.between(parameters.Minutes, 1, KEPT_MINUTES, "Minutes")
     if "\0" in (parameters.QueueName or ""):
         raise errors.InvalidParameterValueException("A text cannot contain NUL.")
     return limit
@@ -253,3 +255,66 @@ def _fold(group: list[dict[str, Any]]) -> dict[str, Any]:
         "Region": first["Region"],
         "Queues": [each["QueueName"] for each in group],
     }
+
+
+async def _activity(
+    node: Node, account: str | None, period: int, deadline: float, may_describe: bool
+) -> dict[str, Any]:
+    """Return the activity of the last `period` minutes: of an account, of all, or of none if empty.
+
+    With `may_describe` it has the requests of the whole broker, their errors by code, and events.
+    """
+    step = 1 if period <= _BY_MINUTE else _STEP
+    accounts = [] if account == "" else [account or minutes.ALL]
+    accounts += [minutes.NODES] if may_describe else []
+    clock = await node.database.clock(deadline)
+    found = await node.minutes.read(accounts, period, step, clock, deadline)
+    steps: dict[int, dict[str, Any]] = {}
+    durations: dict[int, dict[str, int]] = {}
+    for at, kind, label, number in found:
+        start = at - at % (_MINUTE * step)
+        if kind in _FLOWS:
+            steps.setdefault(start, {"Start": start})[_FLOWS[kind]] = number
+        elif kind == "error":
+            steps.setdefault(start, {"Start": start}).setdefault("Errors", {})[label] = number
+        elif kind == "duration":
+            steps.setdefault(start, {"Start": start})
+            durations.setdefault(start, {})[label] = number
+    for start, counted in durations.items():
+        counts = [counted.get(bound, 0) for bound in BOUNDS]
+        steps[start]["Requests"] = sum(counts)
+        for name, share in (("P50", 0.5), ("P99", 0.99)):
+            seconds = minutes.quantile(counts, share) or 0.0
+            steps[start][f"{name}Milliseconds"] = round(1000 * seconds, 1)
+    return {
+        "Clock": int(clock),
+        "StepMinutes": step,
+        "Steps": [steps[start] for start in sorted(steps)],
+        "Events": events(found),
+    }
+
+
+def events(found: Iterable[BrokerMinute]) -> list[dict[str, Any]]:
+    """Return starts of nodes, failovers, and the troubles of the database with their ends."""
+    happened: list[dict[str, Any]] = []
+    conditions: dict[str, dict[str, Any]] = {}
+    timelines: dict[str, int] = {}
+    for at, kind, label, _ in sorted(found):
+        if kind == "node":
+            happened.append({"Event": "node-started", "Detail": label, "StartTimestamp": at})
+        elif kind == "timeline":
+            partition, _, timeline = label.partition(".")
+            before = timelines.get(partition)
+            timelines[partition] = max(before or 0, int(timeline))
+            if before is not None and int(timeline) > before:
+                detail = f"timeline {timeline}"
+                happened.append({"Event": "failover", "Detail": detail, "StartTimestamp": at})
+        elif kind == "condition":
+            end = at + _MINUTE
+            known = conditions.get(label)
+            if known is not None and at <= known["EndTimestamp"]:
+                known["EndTimestamp"] = end
+                continue
+            conditions[label] = {"Event": label, "StartTimestamp": at, "EndTimestamp": end}
+            happened.append(conditions[label])
+    return happened

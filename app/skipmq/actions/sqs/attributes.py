@@ -9,7 +9,7 @@ import msgspec
 
 from skipmq.actions import checks, regions
 from skipmq.actions.sqs import redrive
-from skipmq.auth import parse
+from skipmq.auth.policy import parse
 from skipmq.broker import statistics
 from skipmq.broker.node import Node
 from skipmq.broker.queues import Queue

@@ -1,7 +1,7 @@
 """Send and delete messages and change their visibility; a single action is a batch of one."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import TypeAlias, TypeVar
 
@@ -16,6 +16,7 @@ from skipmq.protocol import answers, body_schemas, errors, limits, requests
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
 from skipmq.protocol.message import attributes_md5, body_md5, forbidden_character, new_uuid
+from skipmq.protocol.sns import shapes
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
@@ -68,7 +69,7 @@ async def delete(
         for place, outcome in zip(good, outcomes, strict=True):
             if outcome == "expired":
                 handle = entries[place].ReceiptHandle
-                failures[place] = checks.invalid(
+                failures[place] = errors.invalid(
                     handle, "ReceiptHandle", "The receipt handle has expired."
                 )
             elif outcome == "held":
@@ -132,7 +133,7 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
     """Check a message to send but for its size in bytes, and return it."""
     body, attributes = entry.MessageBody, entry.MessageAttributes
     if not body:
-        raise checks.missing("MessageBody")
+        raise errors.missing("MessageBody")
     if forbidden_character(body) is not None:
         raise checks.forbidden_character(errors.InvalidMessageContents)
     if attributes:
@@ -185,7 +186,7 @@ def _deduplication_id(entry: Outgoing, queue: Queue) -> str:
 def check_fifo(entry: Outgoing, queue: Queue) -> None:
     """Check that a message for a FIFO queue has a group and can be deduplicated."""
     if entry.MessageGroupId is None:
-        raise checks.missing("MessageGroupId")
+        raise errors.missing("MessageGroupId")
     by_content = queue.attributes.content_based_deduplication
     if entry.MessageDeduplicationId is None and not by_content:
         raise errors.InvalidParameterValueException(
@@ -214,15 +215,20 @@ def size(entry: Outgoing) -> int:
     """Return the size of a message in bytes: body and attributes, as SQS counts them."""
     body: str = entry.MessageBody
     bytes_ = len(body) if body.isascii() else len(body.encode())
-    if entry.MessageAttributes:
-        bytes_ += sum(
-            len(name.encode())
-            + len(value.DataType.encode())
-            + len((value.StringValue or "").encode())
-            + len(value.BinaryValue or b"")
-            for name, value in entry.MessageAttributes.items()
-        )
-    return bytes_
+    return bytes_ + attributes_size(entry.MessageAttributes) if entry.MessageAttributes else bytes_
+
+
+def attributes_size(
+    attributes: Mapping[str, requests.AttributeValue] | Mapping[str, shapes.AttributeValue],
+) -> int:
+    """Return the size of attributes of a message in bytes."""
+    return sum(
+        len(name.encode())
+        + len(value.DataType.encode())
+        + len((value.StringValue or "").encode())
+        + len(value.BinaryValue or b"")
+        for name, value in attributes.items()
+    )
 
 
 def too_long(limit: int, failure: str) -> errors.SqsError:
@@ -257,7 +263,7 @@ def _decoded(
 
 def gone(handle: str) -> errors.SqsError:
     """Return the error for the receipt handle of a message that the queue no longer has."""
-    return checks.invalid(handle, "ReceiptHandle", f"{GONE}.")
+    return errors.invalid(handle, "ReceiptHandle", f"{GONE}.")
 
 
 def _failure(outcome: str, timeout: int) -> errors.SqsError | None:
@@ -267,7 +273,7 @@ def _failure(outcome: str, timeout: int) -> errors.SqsError | None:
         case "not-in-flight":
             return errors.MessageNotInflight()
         case "beyond-limit":
-            return checks.invalid(
+            return errors.invalid(
                 timeout,
                 "VisibilityTimeout",
                 "Total VisibilityTimeout for the message is beyond the limit"

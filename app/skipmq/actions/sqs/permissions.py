@@ -31,17 +31,11 @@ async def add_permission(node: Node, call: Call[requests.AddPermission], queue: 
     _check_label(label)
     _check_actions(actions)
     _check_accounts(accounts)
-    statement = {
-        "Sid": label,
-        "Effect": "Allow",
-        "Principal": {"AWS": _one_or_all([f"arn:aws:iam::{account}:root" for account in accounts])},
-        "Action": _one_or_all([f"SQS:{action}" for action in actions]),
-        "Resource": queue.name.arn,
-    }
+    statement = allowing(label, accounts, [f"SQS:{each}" for each in actions], queue.name.arn)
 
     def add(statements: Statements) -> Statements:
         if any(_is_labelled(each, label) for each in statements):
-            raise checks.invalid(label, "Label", "Already exists.")
+            raise errors.invalid(label, "Label", "Already exists.")
         return [*statements, statement]
 
     await _change(node, queue, call.deadline, add)
@@ -56,7 +50,7 @@ async def remove_permission(
     def remove(statements: Statements) -> Statements:
         kept = [each for each in statements if not _is_labelled(each, label)]
         if len(kept) == len(statements):
-            raise checks.invalid(label, "Label", "can't find label.")
+            raise errors.invalid(label, "Label", "can't find label.")
         return kept
 
     await _change(node, queue, call.deadline, remove)
@@ -98,6 +92,20 @@ def _document(policy: str) -> dict[str, Any]:
         raise errors.InvalidAttributeValue("Invalid value for the parameter Policy.") from error
 
 
+def allowing(
+    label: str, accounts: Sequence[str], actions: list[str], resource: str
+) -> dict[str, Any]:
+    """Return the statement of a policy that allows accounts actions on a queue or topic."""
+    users = [f"arn:aws:iam::{account}:root" for account in accounts]
+    return {
+        "Sid": label,
+        "Effect": "Allow",
+        "Principal": {"AWS": _one_or_all(users)},
+        "Action": _one_or_all(actions),
+        "Resource": resource,
+    }
+
+
 def _is_labelled(statement: Any, label: str) -> bool:
     return isinstance(statement, dict) and statement.get("Sid") == label
 
@@ -108,7 +116,7 @@ def _one_or_all(values: list[str]) -> str | list[str]:
 
 def _check_label(label: str) -> None:
     if not _LABEL.fullmatch(label):
-        raise checks.invalid(
+        raise errors.invalid(
             label,
             "Label",
             "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length.",
@@ -117,17 +125,17 @@ def _check_label(label: str) -> None:
 
 def _check_actions(actions: Sequence[str]) -> None:
     if not actions:
-        raise checks.missing("Actions")
+        raise errors.missing("Actions")
     limit = limits.PERMISSION_ACTIONS
     if len(actions) > limit:
         raise errors.OverLimit(f"{len(actions)} Actions were found, maximum allowed is {limit}.")
     for action in actions:
         if action not in _GRANTABLE:
             reason = "Only the queue owner is allowed to invoke this action."
-            raise checks.invalid(f"SQS:{action}", "ActionName", reason)
+            raise errors.invalid(f"SQS:{action}", "ActionName", reason)
 
 
 def _check_accounts(accounts: Sequence[str]) -> None:
     unknown = [account for account in accounts if not limits.ACCOUNT.fullmatch(account)]
     if unknown or not accounts:
-        raise checks.invalid(f"[{', '.join(unknown)}]", "PrincipalId", "Unable to verify.")
+        raise errors.invalid(f"[{', '.join(unknown)}]", "PrincipalId", "Unable to verify.")

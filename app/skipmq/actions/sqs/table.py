@@ -3,61 +3,39 @@
 from collections.abc import Mapping
 
 from skipmq.actions import access
-from skipmq.actions.action import Action, on_account, on_queue
+from skipmq.actions.action import Action, by_name, on_account, on_queue
 from skipmq.actions.sqs import (
     attributes,
     batches,
     messages,
-    moves,
     permissions,
     queues,
     receive,
     redrive,
-    tags,
 )
 
-ACTIONS: Mapping[str, Action] = {
-    "AddPermission": on_queue(
-        permissions.add_permission, "AddPermission", is_fresh=True, is_change=True
-    ),
-    "CancelMessageMoveTask": Action(
-        run=moves.cancel_message_move_task, needs=moves.cancel_needs, is_change=True
-    ),
-    "ChangeMessageVisibility": on_queue(
-        messages.change_message_visibility, "ChangeMessageVisibility"
-    ),
-    "ChangeMessageVisibilityBatch": on_queue(
-        batches.change_message_visibility_batch, "ChangeMessageVisibility"
-    ),
-    "CreateQueue": Action(run=queues.create_queue, needs=access.new_queue_needs, is_change=True),
-    "DeleteMessage": on_queue(messages.delete_message, "DeleteMessage"),
-    "DeleteMessageBatch": on_queue(batches.delete_message_batch, "DeleteMessage"),
-    "DeleteQueue": on_queue(queues.delete_queue, "DeleteQueue", is_change=True),
-    "GetQueueAttributes": on_queue(
-        attributes.get_queue_attributes, "GetQueueAttributes", is_fresh=True, is_read=True
-    ),
-    "GetQueueUrl": Action(run=queues.get_queue_url, needs=access.named_queue_needs, is_read=True),
-    "ListDeadLetterSourceQueues": on_queue(
-        redrive.list_dead_letter_source_queues, "ListDeadLetterSourceQueues", is_read=True
-    ),
-    "ListMessageMoveTasks": Action(
-        run=moves.list_message_move_tasks, needs=access.move_list_needs, is_read=True
-    ),
-    "ListQueues": on_account(queues.list_queues, "ListQueues", is_read=True),
-    "ListQueueTags": on_queue(tags.list_queue_tags, "ListQueueTags", is_fresh=True, is_read=True),
-    "PurgeQueue": on_queue(queues.purge_queue, "PurgeQueue", is_change=True),
-    "ReceiveMessage": on_queue(receive.receive_message, "ReceiveMessage"),
-    "RemovePermission": on_queue(
-        permissions.remove_permission, "RemovePermission", is_fresh=True, is_change=True
-    ),
-    "SendMessage": on_queue(messages.send_message, "SendMessage"),
-    "SendMessageBatch": on_queue(batches.send_message_batch, "SendMessage"),
-    "SetQueueAttributes": on_queue(
-        attributes.set_queue_attributes, "SetQueueAttributes", is_change=True
-    ),
-    "StartMessageMoveTask": Action(
-        run=moves.start_message_move_task, needs=access.move_start_needs, is_change=True
-    ),
-    "TagQueue": on_queue(tags.tag_queue, "TagQueue", is_change=True),
-    "UntagQueue": on_queue(tags.untag_queue, "UntagQueue", is_change=True),
-}
+ACTIONS: Mapping[str, Action] = by_name(
+    on_queue(permissions.add_permission, "AddPermission", is_fresh=True, is_change=True),
+    Action(run=redrive.cancel_message_move_task, needs=redrive.cancel_needs, is_change=True),
+    on_queue(messages.change_message_visibility, "ChangeMessageVisibility"),
+    on_queue(batches.change_message_visibility_batch, "ChangeMessageVisibility"),
+    Action(run=queues.create_queue, needs=access.new_queue_needs, is_change=True),
+    on_queue(messages.delete_message, "DeleteMessage"),
+    on_queue(batches.delete_message_batch, "DeleteMessage"),
+    on_queue(queues.delete_queue, "DeleteQueue", is_change=True),
+    on_queue(attributes.get_queue_attributes, "GetQueueAttributes", is_fresh=True, is_read=True),
+    Action(run=queues.get_queue_url, needs=access.named_queue_needs, is_read=True),
+    on_queue(redrive.list_dead_letter_source_queues, "ListDeadLetterSourceQueues", is_read=True),
+    Action(run=redrive.list_message_move_tasks, needs=access.move_list_needs, is_read=True),
+    on_account(queues.list_queues, "ListQueues", is_read=True),
+    on_queue(queues.list_queue_tags, "ListQueueTags", is_fresh=True, is_read=True),
+    on_queue(queues.purge_queue, "PurgeQueue", is_change=True),
+    on_queue(receive.receive_message, "ReceiveMessage"),
+    on_queue(permissions.remove_permission, "RemovePermission", is_fresh=True, is_change=True),
+    on_queue(messages.send_message, "SendMessage"),
+    on_queue(batches.send_message_batch, "SendMessage"),
+    on_queue(attributes.set_queue_attributes, "SetQueueAttributes", is_change=True),
+    Action(run=redrive.start_message_move_task, needs=access.move_start_needs, is_change=True),
+    on_queue(queues.tag_queue, "TagQueue", is_change=True),
+    on_queue(queues.untag_queue, "UntagQueue", is_change=True),
+)

@@ -112,12 +112,3 @@ def on_subscription(run: _Run, permission: str, **options: Any) -> Action:
     return Action(
         run=run, needs=lambda call: [Need(permission, subscription(call).topic)], **options
     )
-
-
-def on_account(run: _Run, permission: str, **options: Any) -> Action:
-    """Return the record of an action on all topics of the caller's account."""
-
-    def needs(call: Call) -> list[Need]:
-        return [Need(permission, TopicName(call.identity.account, call.identity.region, "*"))]
-
-    return Action(run=run, needs=needs, **options)

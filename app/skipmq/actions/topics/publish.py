@@ -164,13 +164,7 @@ def _notification(
     attributes = entry.MessageAttributes or {}
     for key, value in attributes.items():
         _check_attribute(key, value)
-    size = len(entry.Message.encode()) + sum(
-        len(key.encode())
-        + len(value.DataType.encode())
-        + len((value.StringValue or "").encode())
-        + len(value.BinaryValue or b"")
-        for key, value in attributes.items()
-    )
+    size = len(entry.Message.encode()) + messages.attributes_size(attributes)
     message, texts = _message(entry)
     return Notification(
         new_uuid(),

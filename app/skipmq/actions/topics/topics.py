@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from skipmq.actions import paging
+from skipmq.actions.sqs.permissions import allowing
 from skipmq.actions.topics import names
-from skipmq.auth import parse
+from skipmq.auth.policy import parse
 from skipmq.broker import topics
 from skipmq.broker.deliveries import TopicPolicy, effective_delivery
 from skipmq.broker.node import Node
@@ -261,7 +262,7 @@ async def list_tags_for_resource(
     )
 
 
-async def add_permission(node: Node, call: Call[shapes.AddTopicPermission]) -> None:
+async def add_topic_permission(node: Node, call: Call[shapes.AddTopicPermission]) -> None:
     """Add a statement that allows accounts to use a topic."""
     parameters = call.parameters
     actions, accounts = parameters.ActionName, parameters.AWSAccountId
@@ -269,15 +270,8 @@ async def add_permission(node: Node, call: Call[shapes.AddTopicPermission]) -> N
         raise invalid("Policy statement action out of service scope!")
     if not accounts or not all(map(limits.ACCOUNT.fullmatch, accounts)):
         raise invalid("AWSAccountId")
-    users = [f"arn:aws:iam::{account}:root" for account in accounts]
     scoped = [f"SNS:{action}" for action in actions]
-    statement = {
-        "Sid": parameters.Label,
-        "Effect": "Allow",
-        "Principal": {"AWS": users if len(users) > 1 else users[0]},
-        "Action": scoped if len(scoped) > 1 else scoped[0],
-        "Resource": parameters.TopicArn,
-    }
+    statement = allowing(parameters.Label, accounts, scoped, parameters.TopicArn)
 
     def add(statements: list[Any]) -> list[Any]:
         if any(each.get("Sid") == parameters.Label for each in statements):
@@ -287,7 +281,7 @@ async def add_permission(node: Node, call: Call[shapes.AddTopicPermission]) -> N
     await _change_policy(node, call, add)
 
 
-async def remove_permission(node: Node, call: Call[shapes.RemoveTopicPermission]) -> None:
+async def remove_topic_permission(node: Node, call: Call[shapes.RemoveTopicPermission]) -> None:
     """Remove the statement with a label from a topic's policy."""
     label = call.parameters.Label
     await _change_policy(node, call, lambda given: [s for s in given if s.get("Sid") != label])

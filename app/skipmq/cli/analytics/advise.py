@@ -65,7 +65,7 @@ class Change:
 @ENGINE
 @json_option
 @one_line_errors
-def advise_command(
+def analytics_advise(
     *,
     apply: bool,
     yes: bool,

@@ -1,4 +1,4 @@
-"""The commands `analytics export` and `pipeline`."""
+"""The commands `analytics export`, `pipeline` and `bodies`, which write files."""
 
 from dataclasses import asdict, replace
 from datetime import date
@@ -11,13 +11,25 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from skipmq.analytics.postgres import history
+from skipmq.cli import place
+from skipmq.cli.analytics.engine import check_duckdb
 from skipmq.cli.analytics.errors import check_spark, one_line_errors
-from skipmq.cli.analytics.options import LAKE, output_option
+from skipmq.cli.analytics.options import (
+    LAKE,
+    SINCE,
+    UNTIL,
+    Moment,
+    bounds,
+    check_order,
+    check_queues,
+    output_option,
+)
 from skipmq.cli.analytics.sources import Opened, lake_path, spark_started
 from skipmq.cli.environment import configuration
 from skipmq.cli.output import err, json_option, out, print_json
 from skipmq.config.environment import PREFIX
 from skipmq.database import session
+from skipmq.protocol import body_schemas
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +47,7 @@ _YAML, _GRPC = ("yaml", "Spark's pipelines"), ("grpc", "Spark's pipelines")
 @click.option("--keep", type=click.IntRange(1), help="Expire older days (UTC) from the lake.")
 @json_option
 @one_line_errors
-def export_command(
+def analytics_export(
     *,
     lake: str | None,
     compact: bool,
@@ -155,7 +167,7 @@ def _print_summary(done: "Summary", path: str) -> None:
 @LAKE
 @json_option
 @one_line_errors
-def pipeline_command(*, output: Path, lake: str | None, as_json: bool) -> None:
+def analytics_pipeline(*, output: Path, lake: str | None, as_json: bool) -> None:
     """Make hourly tables of the lake's messages.
 
     Runs a declarative pipeline of Spark: bronze is the lake, silver a row for each message with its
@@ -188,3 +200,63 @@ def pipeline_command(*, output: Path, lake: str | None, as_json: bool) -> None:
         print_json({"lake": path, "tables": output / "tables"}, indent=None)
     else:
         out.print(f"the tables in {output / 'tables'} are as the database has counted")
+
+
+@click.command("bodies")
+@click.argument("queue")
+@output_option("Parquet file.", is_folder=False)
+@LAKE
+@click.option(
+    "--schema",
+    "file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with a JSON Schema to use instead of the queue's.",
+)
+@SINCE
+@UNTIL
+@json_option
+@one_line_errors
+def analytics_bodies(
+    *,
+    queue: str,
+    output: Path,
+    lake: str | None,
+    file: Path | None,
+    since: Moment | None,
+    until: Moment | None,
+    as_json: bool,
+) -> None:
+    """Write the settled messages of QUEUE as Parquet, with their bodies as columns.
+
+    Reads a lake in a local folder. The columns are those of its schema: the queue's BodySchema as
+    of the last export, or --schema. A body that does not fit is in the column `unfit`. Without
+    --since and --until all messages of the lake are written.
+    """
+    check_order(since, until)
+    settings = configuration().settings
+    path = lake_path(settings, lake)
+    check_duckdb(path)
+    from skipmq.analytics import delta, queue_settings  # noqa: PLC0415 - PySpark is an extra.
+    from skipmq.analytics.reports.engines import duckdb  # noqa: PLC0415
+
+    table = delta.open_(delta.url_of(path))
+    name = place.full_name(queue, settings)
+    check_queues(None, table, [name.name])
+    if file is None:
+        schema = queue_settings.body_schema(queue_settings.from_lake(table.lake), name)
+    else:
+        schema = file.read_text(encoding="utf-8")
+        try:
+            body_schemas.read(schema)
+        except body_schemas.SchemaError as error:
+            raise click.ClickException(f"{file} is not a schema of bodies: {error}") from error
+    begin, end = bounds(None, table, since, until)
+    with duckdb.opened() as engine, out.status("reading"):
+        history = engine.history_of(table, name, since=begin, until=end)
+        rows, unfit = engine.write(engine.with_bodies(history, schema), output)
+    if as_json:
+        result = {"queue": queue, "file": str(output), "rows": rows, "unfit": unfit}
+        print_json(result, indent=None)
+    else:
+        unfitting = f"; bodies that do not fit: {unfit:,}" if unfit else ""
+        out.print(f"{rows:,} messages of {escape(queue)} in {escape(str(output))}{unfitting}")

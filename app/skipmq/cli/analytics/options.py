@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from skipmq.analytics.postgres import history
-from skipmq.cli.times import ago
+from skipmq.cli.output import ago
 
 if TYPE_CHECKING:
     from skipmq.analytics.delta import Table

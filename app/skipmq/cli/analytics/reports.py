@@ -48,7 +48,7 @@ _ERASED_IN = ("staged", "live", "history", "lake")
 @ENGINE
 @json_option
 @one_line_errors
-def report_command(*, output: Path, selection: Selection, engine: str, as_json: bool) -> None:
+def analytics_report(*, output: Path, selection: Selection, engine: str, as_json: bool) -> None:
     """Report latency, traffic, redelivery, dead letters, groups, backlog and consumers.
 
     Without --since of the day before the end, or of a younger history from where it begins.
@@ -119,7 +119,7 @@ def _history(spark: "SparkSession", source: "Source", selection: Selection) -> "
 @yes_option
 @json_option
 @one_line_errors
-def replay_command(
+def analytics_replay(
     *,
     condition: str,
     queue: str,
@@ -206,7 +206,7 @@ def _overview(rows: Sequence[Mapping[str, Any]], queue: str) -> Any:
 @yes_option
 @json_option
 @one_line_errors
-def forget_command(
+def analytics_forget(
     *,
     condition: str,
     lake: str | None,

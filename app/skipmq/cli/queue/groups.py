@@ -6,22 +6,37 @@ from typing import Any
 import click
 from rich.console import Group
 
-from skipmq.cli.output import cell, limit_option, plain, printing_json, shown_time
+from skipmq.cli.output import Column, limit_option, listed, plain, printing_json, shown_milliseconds
 from skipmq.cli.queue.stats import duration
 from skipmq.cli.source import act, open_source, queue_argument
-from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
 
+
+def _holder(each: Mapping[str, Any]) -> str:
+    """Return who has the first message of a group in flight, and where."""
+    by = each.get("Role") or str(each.get("User") or "").rpartition(":user/")[2]
+    by = (
+        by
+        or each.get("AccessKeyId")
+        or ("unsigned" if each.get("InFlightSeconds") is not None else "")
+    )
+    return " ".join(part for part in (by, each.get("ClientAddress", "")) if part)
+
+
+def _waiting(each: Mapping[str, Any]) -> str:
+    return f"{each['MessagesBehind']:,}{'' if each['IsWholeCount'] else ' or more'}"
+
+
 _GROUPS = (
-    Column("group"),
-    Column("state"),
-    Column("first message", 3),
-    Column("received", 4, is_number=True),
-    Column("in flight", 2, is_number=True),
-    Column("for", 1, is_number=True),
-    Column("until (UTC)", 2),
-    Column("by", 1),
-    Column("waiting", is_number=True),
+    Column("group", of="MessageGroupId"),
+    Column("state", of="State"),
+    Column("first message", 3, of="MessageId"),
+    Column("received", 4, is_number=True, of="ApproximateReceiveCount"),
+    Column("in flight", 2, is_number=True, of=lambda each: each["MessagesInFlight"] or None),
+    Column("for", 1, is_number=True, of="InFlightSeconds", form=duration),
+    Column("until (UTC)", 2, of="VisibleTimestamp", form=shown_milliseconds),
+    Column("by", 1, of=_holder),
+    Column("waiting", is_number=True, of=_waiting),
 )
 
 
@@ -54,26 +69,8 @@ def queue_groups(name: str, group: str | None, limit: int) -> tuple[Any, Any]:
     result = {"groups": plain(groups), "more": token is not None}
     if not groups:
         return result, "no matching groups"
-    shown = table(_GROUPS, [_row(each) for each in groups])
+    shown = listed(_GROUPS, groups)
     return result, Group(shown, "there are more: --limit") if token is not None else shown
-
-
-def _row(each: Mapping[str, Any]) -> Sequence[str]:
-    held, until = each.get("InFlightSeconds"), each.get("VisibleTimestamp")
-    by = each.get("Role") or str(each.get("User") or "").rpartition(":user/")[2]
-    by = by or each.get("AccessKeyId") or ("unsigned" if held is not None else "")
-    waiting = f"{each['MessagesBehind']:,}"
-    return (
-        each["MessageGroupId"],
-        each["State"],
-        each["MessageId"],
-        cell(each["ApproximateReceiveCount"]),
-        cell(each["MessagesInFlight"] or None),
-        duration(held),
-        cell(shown_time(None if until is None else until / 1000)),
-        " ".join(part for part in (by, each.get("ClientAddress", "")) if part),
-        waiting if each["IsWholeCount"] else f"{waiting} or more",
-    )
 
 
 @click.command("release")

@@ -1,36 +1,76 @@
 """The commands `queue receive`, `queue peek` and `queue timeline`."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 from rich.table import Table
 
-from skipmq.cli.output import cell, err, note, out, plain, print_json, printing_json
+from skipmq.cli.output import Column, err, listed, note, out, plain, print_json, printing_json
 from skipmq.cli.source import act, open_source, queue_argument
-from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
 
-_RECEIVED = (
-    Column("message"),
-    Column("received", 2, is_number=True),
-    Column("group", 3),
-    Column("body", 1, shrinks=True),
-)
-_PEEKED = (_RECEIVED[0], Column("state", 2), Column("received", 3, is_number=True), *_RECEIVED[2:])
-_EVENTS = (
-    Column("time (UTC)"),
-    Column("event"),
-    Column("queue", 3),
-    Column("to", 1),
-    Column("received", 2, is_number=True),
-    Column("by", 4),
-)
-_REASON = Column("reason", 1, shrinks=True)
 # The meaning of a state's time; the time of other events is when they happened.
 _TIME_PREFIXES = {"in-flight": "until ", "delayed": "until ", "visible": "since "}
+
+
+def _attribute(name: str) -> Callable[[Mapping[str, Any]], str | None]:
+    return lambda message: message["Attributes"].get(name)
+
+
+def _line(body: str) -> str:
+    """Return a body in one line."""
+    return " ".join(body.split())
+
+
+def _failure_reason(message: Mapping[str, Any]) -> str:
+    attribute = message.get("MessageAttributes", {}).get("FailureReason", {})
+    return str(attribute.get("StringValue", ""))
+
+
+def _state(message: Mapping[str, Any]) -> str:
+    seconds = message["VisibleInSeconds"]
+    return f"{message['State']} for {seconds} s" if seconds else str(message["State"])
+
+
+def _exact(microseconds: int) -> str:
+    return f"{datetime.fromtimestamp(microseconds / 1_000_000, UTC):%Y-%m-%d %H:%M:%S.%f}"
+
+
+def _time(event: Mapping[str, Any]) -> str:
+    at = _exact(event["At"]) if "At" in event else ""
+    return _TIME_PREFIXES.get(event["Event"], "") + at
+
+
+def _by(event: Mapping[str, Any]) -> str:
+    """Return the program or the consumer of an event."""
+    user = str(event.get("User") or event.get("AccessKeyId") or "").rpartition("/")[2]
+    who = (event.get("Role") or user, event.get("ClientAddress"), event.get("Application"))
+    return str(event.get("Program") or " ".join(each for each in who if each))
+
+
+_RECEIVED = (
+    Column("message", of="MessageId"),
+    Column("received", 2, is_number=True, of=_attribute("ApproximateReceiveCount")),
+    Column("group", 3, of=_attribute("MessageGroupId")),
+    Column("body", 1, shrinks=True, of="Body", form=_line),
+)
+_FAILURE = Column("failure", 1, shrinks=True, of=_failure_reason)
+_PEEKED = (
+    *(_RECEIVED[0], Column("state", 2, of=_state), _RECEIVED[1]._replace(rank=3)),
+    *(_RECEIVED[2], _FAILURE, _RECEIVED[3]),
+)
+_EVENTS = (
+    Column("time (UTC)", of=_time),
+    Column("event", of="Event"),
+    Column("queue", 3, of="QueueName"),
+    Column("to", 1, of="DestinationQueueName"),
+    Column("received", 2, is_number=True, of="Receives"),
+    Column("by", 4, of=_by),
+    Column("reason", 1, shrinks=True, of="FailureReason", form=_line),
+)
 
 
 @click.command("receive")
@@ -68,11 +108,10 @@ def queue_receive(
 
     Messages that are not deleted become visible again after the visibility timeout.
     """
-    url = name
     with open_source() as node:
         messages = node.act(
             "ReceiveMessage",
-            QueueUrl=url,
+            QueueUrl=name,
             MaxNumberOfMessages=limit,
             WaitTimeSeconds=wait,
             VisibilityTimeout=visibility_timeout,
@@ -82,7 +121,7 @@ def queue_receive(
         if as_json:
             print_json({"messages": plain(messages)})
         else:
-            out.print(_table(messages) if messages else "no messages")
+            out.print(listed(_RECEIVED, messages) if messages else "no messages")
         sys.stdout.flush()
         # Delete last, so that messages that could not be printed become visible again.
         if delete and messages:
@@ -90,30 +129,10 @@ def queue_receive(
                 {"Id": str(number), "ReceiptHandle": message["ReceiptHandle"]}
                 for number, message in enumerate(messages)
             ]
-            result = node.act("DeleteMessageBatch", QueueUrl=url, Entries=entries)
+            result = node.act("DeleteMessageBatch", QueueUrl=name, Entries=entries)
             for entry in result.get("Failed", ()):
                 message_id = messages[int(entry["Id"])]["MessageId"]
                 note(f"{message_id} was not deleted: {entry['Message']}")
-
-
-def _table(messages: Sequence[Mapping[str, Any]]) -> Table:
-    return table(
-        _RECEIVED,
-        (
-            (
-                message["MessageId"],
-                message["Attributes"]["ApproximateReceiveCount"],
-                message["Attributes"].get("MessageGroupId", ""),
-                _line(message["Body"]),
-            )
-            for message in messages
-        ),
-    )
-
-
-def _line(body: str) -> str:
-    """Return a body in one line."""
-    return " ".join(body.split())
 
 
 @click.command("peek")
@@ -132,8 +151,7 @@ def _line(body: str) -> str:
 @printing_json
 def queue_peek(name: str, state: str | None, order: str | None, limit: int) -> tuple[Any, Any]:
     """Show messages of the queue NAME without receiving them."""
-    url = name
-    parameters: dict[str, Any] = {"QueueUrl": url, "State": state, "Order": order}
+    parameters: dict[str, Any] = {"QueueUrl": name, "State": state, "Order": order}
     page = act("PeekMessages", **parameters, MaxResults=limit)
     messages = page["Messages"]
     # A page of large messages has fewer than the limit.
@@ -146,30 +164,9 @@ def queue_peek(name: str, state: str | None, order: str | None, limit: int) -> t
 
 def peeked(messages: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of messages as PeekMessages returns them."""
-    reasons = [_failure_reason(message) for message in messages]
-    failure = [Column("failure", 1, shrinks=True)] if any(reasons) else []
-    rows = (
-        (
-            message["MessageId"],
-            _state(message),
-            message["Attributes"]["ApproximateReceiveCount"],
-            message["Attributes"].get("MessageGroupId", ""),
-            *([reason] if failure else []),
-            _line(message["Body"]),
-        )
-        for message, reason in zip(messages, reasons, strict=True)
-    )
-    return table((*_PEEKED[:-1], *failure, _PEEKED[-1]), rows)
-
-
-def _failure_reason(message: Mapping[str, Any]) -> str:
-    attribute = message.get("MessageAttributes", {}).get("FailureReason", {})
-    return str(attribute.get("StringValue", ""))
-
-
-def _state(message: Mapping[str, Any]) -> str:
-    seconds = message["VisibleInSeconds"]
-    return f"{message['State']} for {seconds} s" if seconds else str(message["State"])
+    have_failed = any(map(_failure_reason, messages))
+    columns = [each for each in _PEEKED if have_failed or each is not _FAILURE]
+    return listed(columns, messages)
 
 
 @click.command("timeline")
@@ -182,14 +179,14 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
     The whole history is searched, which may take a while, because it has no index on message IDs. A
     redrive gives a message another ID.
     """
-    url, token = name, None
+    token = None
     with (
         open_source() as node,
         err.status("searching") as status,
     ):
         while True:
             timeline = node.act(
-                "GetMessageTimeline", QueueUrl=url, MessageId=message_id, NextToken=token
+                "GetMessageTimeline", QueueUrl=name, MessageId=message_id, NextToken=token
             )
             token = timeline.get("NextToken")
             if timeline["Events"] or token is None:
@@ -202,27 +199,5 @@ def queue_timeline(name: str, message_id: str) -> tuple[Any, Any]:
             " a message another ID"
         )
     has_failed = any("FailureReason" in event for event in timeline["Events"])
-    rows = (
-        (
-            _TIME_PREFIXES.get(event["Event"], "") + (_exact(event["At"]) if "At" in event else ""),
-            event["Event"],
-            event.get("QueueName", ""),
-            event.get("DestinationQueueName", ""),
-            cell(event.get("Receives")),
-            _by(event),
-            *([_line(event.get("FailureReason", ""))] if has_failed else []),
-        )
-        for event in timeline["Events"]
-    )
-    return plain(timeline), table((*_EVENTS, _REASON) if has_failed else _EVENTS, rows)
-
-
-def _by(event: Mapping[str, Any]) -> str:
-    """Return the program or the consumer of an event."""
-    user = str(event.get("User") or event.get("AccessKeyId") or "").rpartition("/")[2]
-    who = (event.get("Role") or user, event.get("ClientAddress"), event.get("Application"))
-    return str(event.get("Program") or " ".join(each for each in who if each))
-
-
-def _exact(microseconds: int) -> str:
-    return f"{datetime.fromtimestamp(microseconds / 1_000_000, UTC):%Y-%m-%d %H:%M:%S.%f}"
+    columns = _EVENTS if has_failed else _EVENTS[:-1]
+    return plain(timeline), listed(columns, timeline["Events"])

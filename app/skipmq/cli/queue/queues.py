@@ -1,6 +1,6 @@
 """The commands that manage queues."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
@@ -10,10 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from skipmq.cli import place
-from skipmq.cli.output import ask, note, plain, printing_json, yes_option
+from skipmq.cli.output import Column, ask, listed, note, plain, printing_json, yes_option
 from skipmq.cli.queue.stats import count, duration, statistics
-from skipmq.cli.source import Source, act, open_source, queue_argument
-from skipmq.cli.tables import Column, table
+from skipmq.cli.source import Source, act, everything, open_source, queue_argument
 from skipmq.protocol import limits, names
 from skipmq.protocol.queue_attributes import ATTRIBUTES, DOCUMENTS, OURS, PAUSED
 
@@ -27,10 +26,10 @@ _NO_QUEUES = "no queues yet: `skipmq queue create NAME`"
 _LISTED = ("queue", "visible", "in_flight", "delayed", "oldest")
 _COLUMNS = (
     Column("queue"),
-    Column("visible", 1, is_number=True),
-    Column("in flight", 2, is_number=True),
-    Column("delayed", 4, is_number=True),
-    Column("oldest", 3, is_number=True),
+    Column("visible", 1, is_number=True, form=count),
+    Column("in flight", 2, is_number=True, form=count),
+    Column("delayed", 4, is_number=True, form=count),
+    Column("oldest", 3, is_number=True, form=duration),
 )
 
 
@@ -43,6 +42,12 @@ def pairs(_: click.Context, parameter: click.Parameter, given: tuple[str, ...]) 
             raise click.BadParameter(f"{pair!r} is not of the form NAME=VALUE", param=parameter)
         parsed[key] = value
     return parsed
+
+
+def attributes_option(about: str) -> Callable[..., Any]:
+    """Return the option `--attribute`, a mapping of texts."""
+    names = ("-a", "--attribute", "attributes")
+    return click.option(*names, multiple=True, metavar="NAME=VALUE", callback=pairs, help=about)
 
 
 @click.command("list")
@@ -62,15 +67,7 @@ def queue_list(prefix: str, *, names: bool) -> tuple[Any, Any]:
         note(f"these are the first {len(queues):,}: name a longer PREFIX")
     shown = [each for each in queues if str(each.queue).startswith(prefix)]
     result = [{name: getattr(each, name) for name in _LISTED} for each in shown]
-    rows = (
-        (
-            str(each.queue),
-            *map(count, (each.visible, each.in_flight, each.delayed)),
-            duration(each.oldest),
-        )
-        for each in shown
-    )
-    return {"queues": result}, table(_COLUMNS, rows) if shown else _none(prefix)
+    return {"queues": result}, listed(_COLUMNS, shown) if shown else _none(prefix)
 
 
 def _none(prefix: str) -> str:
@@ -80,15 +77,7 @@ def _none(prefix: str) -> str:
 @click.command("create")
 @click.argument("name", callback=place.name_of)
 @place.reached
-@click.option(
-    "-a",
-    "--attribute",
-    "attributes",
-    multiple=True,
-    metavar="NAME=VALUE",
-    callback=pairs,
-    help="Such as DelaySeconds=5; may be repeated.",
-)
+@attributes_option("Such as DelaySeconds=5; may be repeated.")
 @printing_json
 def queue_create(name: str, attributes: dict[str, str]) -> tuple[Any, Any]:
     """Create the queue NAME; one that ends in .fifo is a FIFO queue."""
@@ -148,12 +137,8 @@ def queue_pause(
 ) -> tuple[Any, Any]:
     """Pause receives of the queue NAME: they return no messages; sends go on."""
     if lists:
-        groups: list[dict[str, Any]] = []
-        page: dict[str, Any] = {"NextToken": None}
-        while "NextToken" in page:
-            token = page["NextToken"]
-            page = act("ListPausedMessageGroups", QueueUrl=name, NextToken=token)
-            groups += page["Groups"]
+        with open_source() as node:
+            groups = everything(node, "ListPausedMessageGroups", "Groups", QueueUrl=name)
         shown = Table("group", "by", "until", box=None, pad_edge=False)
         for each in groups:
             ends = each.get("PausedUntil")
@@ -200,13 +185,12 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
       skipmq queue tag orders
       skipmq queue tag orders team=shop stage=test --remove owner
     """  # noqa: D301 - click reads the character \b.
-    url = name
     with open_source() as node:
         if tags:
-            node.act("TagQueue", QueueUrl=url, Tags=tags)
+            node.act("TagQueue", QueueUrl=name, Tags=tags)
         if remove:
-            node.act("UntagQueue", QueueUrl=url, TagKeys=list(remove))
-        present = node.act("ListQueueTags", QueueUrl=url).get("Tags", {})
+            node.act("UntagQueue", QueueUrl=name, TagKeys=list(remove))
+        present = node.act("ListQueueTags", QueueUrl=name).get("Tags", {})
     result = {"queue": name, "tags": present}
     if not present:
         return result, f"queue {name} has no tags"

@@ -16,9 +16,8 @@ from rich.text import Text
 from skipmq.broker.statistics import Order, QueueMinute, QueueStatistics
 from skipmq.cli import place
 from skipmq.cli.environment import configuration
-from skipmq.cli.output import cell, limit_option, printing_json, shown_time
+from skipmq.cli.output import Column, cell, limit_option, listed, printing_json, shown_time
 from skipmq.cli.source import Source, open_source, queue_names
-from skipmq.cli.tables import Column, table
 
 _MINUTES = 60
 # The number of recent minutes with activity in the table of a queue.
@@ -64,6 +63,10 @@ def duration(seconds: float | None) -> str:
     return f"{whole}s"
 
 
+def _rate(per_minute: float) -> str:
+    return rate(per_second(per_minute))
+
+
 # Rates of the record, and their names in JSON, where they are per second.
 _RATES = {
     "sent_per_minute": "send_rate",
@@ -74,15 +77,15 @@ _RATES = {
 _UNKNOWN = dict.fromkeys(QueueStatistics.__struct_encode_fields__)
 _COLUMNS = (
     Column("queue"),
-    Column("visible", 1, is_number=True),
-    Column("in\nflight", 6, is_number=True),
-    Column("delayed", 9, is_number=True),
-    Column("oldest", 5, is_number=True),
-    Column("sent\n/s", 2, is_number=True),
-    Column("received\n/s", 4, is_number=True),
-    Column("deleted\n/s", 3, is_number=True),
-    Column("dead-\nlettered", 7, is_number=True),
-    Column("expired", 8, is_number=True),
+    Column("visible", 1, is_number=True, form=count),
+    Column("in\nflight", 6, is_number=True, of="in_flight", form=count),
+    Column("delayed", 9, is_number=True, form=count),
+    Column("oldest", 5, is_number=True, form=duration),
+    Column("sent\n/s", 2, is_number=True, of="sent_per_minute", form=_rate),
+    Column("received\n/s", 4, is_number=True, of="received_per_minute", form=_rate),
+    Column("deleted\n/s", 3, is_number=True, of="deleted_per_minute", form=_rate),
+    Column("dead-\nlettered", 7, is_number=True, of="dead_lettered", form=count),
+    Column("expired", 8, is_number=True, form=count),
 )
 
 
@@ -140,14 +143,9 @@ def statistics_table(queues: Sequence[QueueStatistics], others: QueueStatistics)
         name = f"{count(others.queues)} others"
         if others.messages is not None:
             name += f", {count(others.messages)} messages"
-        sums = [name, *_cells(others)]
-    return table(_COLUMNS, ([_name(each, own), *_cells(each)] for each in queues), last=sums)
-
-
-def _cells(each: QueueStatistics) -> list[str]:
-    counts = [count(each.visible), count(each.in_flight), count(each.delayed)]
-    rates = [rate(per_second(getattr(each, name))) for name in _RATES]
-    return [*counts, duration(each.oldest), *rates, count(each.dead_lettered), count(each.expired)]
+        sums = [name, *(each.text(others) for each in _COLUMNS[1:])]
+    named = (structs.replace(each, queue=_name(each, own)) for each in queues)
+    return listed(_COLUMNS, named, last=sums)
 
 
 def _name(each: QueueStatistics, own: tuple[str, str]) -> str:

@@ -1,6 +1,6 @@
 """The commands that move, copy and delete messages of a queue by message tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from time import sleep
 from typing import Any
 
@@ -9,38 +9,54 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from skipmq.actions.sqs import moves
+from skipmq.actions.sqs import redrive
 from skipmq.cli import place
 from skipmq.cli.output import (
+    Column,
     ask,
-    cell,
     err,
     limit_option,
+    listed,
     note,
     plain,
     printing_json,
-    shown_time,
+    shown_milliseconds,
+    table,
     yes_option,
 )
 from skipmq.cli.queue.queues import described
 from skipmq.cli.source import Source, act, open_source, queue_argument, queue_names
-from skipmq.cli.tables import Column, table
 from skipmq.protocol import limits
 
 # Seconds between two polls of a task's progress.
 _POLL_INTERVAL = 0.2
 _ACTIVE = ("RUNNING", "CANCELLING")
+
+
+def _filter(task: Mapping[str, Any]) -> str:
+    parts = [f"body contains {task['BodyContains']!r}"] if "BodyContains" in task else []
+    if "AttributeName" in task:
+        value = f" = {task['AttributeValue']!r}" if "AttributeValue" in task else ""
+        parts.append(f"{task['AttributeName']}{value}")
+    return ", ".join(parts)
+
+
+def _name(arn: str) -> str:
+    return arn.rpartition(":")[2]
+
+
 _COLUMNS = (
-    Column("started (UTC)"),
-    Column("type"),
-    Column("status"),
-    Column("done", 1, is_number=True),
-    Column("of", 2, is_number=True),
-    Column("to", 4, shrinks=True),
-    Column("filter", 5, shrinks=True),
-    Column("failure", 3, shrinks=True),
+    Column("queue", of="SourceArn", form=_name),
+    Column("started (UTC)", of="StartedTimestamp", form=shown_milliseconds),
+    Column("type", of="Kind"),
+    Column("status", of="Status", form=str.lower),
+    Column("done", 1, is_number=True, of="ApproximateNumberOfMessagesMoved", form="{:,}".format),
+    Column("of", 2, is_number=True, of="ApproximateNumberOfMessagesToMove", form="{:,}".format),
+    Column("to", 4, shrinks=True, of="DestinationArn", form=_name),
+    Column("filter", 5, shrinks=True, of=_filter),
+    Column("failure", 3, shrinks=True, of="FailureReason"),
+    Column("by", 6, of="StartedBy"),
 )
-_QUEUE, _BY = Column("queue"), Column("by", 6)
 _KINDS = (Column("messages", is_number=True), Column("failure", shrinks=True))
 _DONE = {"move": "moved", "copy": "copied", "delete": "deleted", "redrive": "moved"}
 
@@ -194,44 +210,17 @@ def queue_tasks(*, name: str, cancel: bool) -> tuple[Any, Any]:
             node.advance_tasks()
             tasks = _tasks(node, name)
     result = {"tasks": plain(tasks)}
-    return result, _table(tasks) if tasks else f"queue {name} has no tasks"
+    return result, listed(_COLUMNS[1:-1], tasks) if tasks else f"queue {name} has no tasks"
 
 
 @click.command("tasks")
 @place.reached
 @limit_option(50, 100, "Maximum number of tasks.")
 @printing_json
-def tasks(limit: int) -> tuple[Any, Any]:
+def tasks_command(limit: int) -> tuple[Any, Any]:
     """Show the tasks of all queues of an account and region, those that run first."""
     found = act("ListTasks", MaxResults=limit)["Tasks"]
-    return {"tasks": plain(found)}, _table(found, is_of_all=True) if found else "there are no tasks"
-
-
-def _table(tasks: Sequence[dict[str, Any]], *, is_of_all: bool = False) -> Table:
-    rows = (
-        (
-            *((task["SourceArn"].rpartition(":")[2],) if is_of_all else ()),
-            cell(shown_time(task["StartedTimestamp"] / 1000)),
-            task["Kind"],
-            task["Status"].lower(),
-            f"{task['ApproximateNumberOfMessagesMoved']:,}",
-            f"{task['ApproximateNumberOfMessagesToMove']:,}",
-            task.get("DestinationArn", "").rpartition(":")[2],
-            _filter(task),
-            cell(task.get("FailureReason")),
-            *((cell(task.get("StartedBy")),) if is_of_all else ()),
-        )
-        for task in tasks
-    )
-    return table((_QUEUE, *_COLUMNS, _BY) if is_of_all else _COLUMNS, rows)
-
-
-def _filter(task: dict[str, Any]) -> str:
-    parts = [f"body contains {task['BodyContains']!r}"] if "BodyContains" in task else []
-    if "AttributeName" in task:
-        value = f" = {task['AttributeValue']!r}" if "AttributeValue" in task else ""
-        parts.append(f"{task['AttributeName']}{value}")
-    return ", ".join(parts)
+    return {"tasks": plain(found)}, listed(_COLUMNS, found) if found else "there are no tasks"
 
 
 def _tasks(node: Source, name: str) -> list[dict[str, Any]]:
@@ -318,7 +307,7 @@ def _ended(node: Source, name: str, handle: str) -> tuple[Any, Any]:
     summary = f"{moved} messages {_DONE[task['Kind']]} from {name}: {status.lower()}"
     if reason := task.get("FailureReason"):
         summary += f", {reason}"
-        if reason == moves.NO_SOURCE:
+        if reason == redrive.NO_SOURCE:
             summary += ". The messages have no source queue: specify a target with --to"
         raise click.ClickException(summary)
     return {"moved": moved, "status": status}, summary

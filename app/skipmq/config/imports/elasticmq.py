@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from skipmq.config import declarations
-from skipmq.config.declarations import DeclaredQueue
+from skipmq.config.declarations import DeclaredQueue, Difference, Found, UnreadableError
 from skipmq.config.imports import hocon
-from skipmq.config.imports.found import Difference, Found, UnreadableError
 from skipmq.config.imports.hocon import Document
 from skipmq.protocol import limits
 from skipmq.protocol.names import FIFO, is_valid

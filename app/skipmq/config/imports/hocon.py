@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from skipmq.config.imports.found import Difference, UnreadableError
+from skipmq.config.declarations import Difference, UnreadableError
 
 # Where a file of the JVM's own is included: it is not here.
 _CLASSPATH = re.compile(r"(?m)^[ \t]*include[ \t]+(?:required\()?classpath\(\"([^\"\n]*)\"\)\)?")

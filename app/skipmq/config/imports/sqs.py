@@ -11,8 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from skipmq.config import declarations
-from skipmq.config.declarations import DeclaredQueue
-from skipmq.config.imports.found import Difference, Found, UnreadableError
+from skipmq.config.declarations import DeclaredQueue, Difference, Found, UnreadableError
 from skipmq.extras import MissingExtraError
 from skipmq.protocol import names
 from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS

@@ -26,7 +26,6 @@ _FLOWS = (
     ("DeadLettered", "Dead-lettered", "dead"),
     ("Expired", "Expired", "expired"),
 )
-_WAITING = (("Messages", "Messages", "sent"),)
 _QUANTILES = (("P50", "p50", "deleted"), ("P95", "p95", "received"), ("P99", "p99", "dead"))
 _MEASURES = (
     ("SendToDelete", "Time in queue, send to delete"),
@@ -66,7 +65,7 @@ def _charts(name: str) -> ResponseReturnValue:
         charts=_drawn(activity, minutes, times, created) if activity else [],
         first=first if first is not None and first > max(times[0], created) else None,
         created=created,
-        events=drawing.placed(marks.queue_events(head["arn"], activity["Clock"]), times, times.step)
+        events=drawing.placed(marks.queue_events(head["arn"], activity["Clock"]), times)
         if activity
         else [],
     )
@@ -103,16 +102,12 @@ def _drawn(
         for name, label, _ in _FLOWS
     }
     charts = [
-        drawing.chart(
-            f"Messages per {unit}", times, width, _colours(_FLOWS), flows, unit=drawing.COUNT
-        ),
+        drawing.chart(f"Messages per {unit}", times, _colours(_FLOWS), flows),
         drawing.chart(
             "Messages in the queue",
             times,
-            width,
-            _colours(_WAITING),
+            {"Messages": "sent"},
             {"Messages": _carried(by_minute, times)},
-            unit=drawing.COUNT,
         ),
     ]
     step = PERIODS[minutes][1] * 60 if width == 60 * _MINUTE else width
@@ -124,9 +119,7 @@ def _drawn(
             for name, label, _ in _QUANTILES
         }
         if measure in activity.get("TimeInQueue", {}):
-            drawn = drawing.chart(
-                title, starts, step, _colours(_QUANTILES), values, unit=drawing.TIME
-            )
+            drawn = drawing.chart(title, starts, _colours(_QUANTILES), values, drawing.TIME)
             drawn.summary = {
                 label: drawing.span(activity["TimeInQueue"][measure][name])
                 for name, label, _ in _QUANTILES

@@ -7,7 +7,7 @@ from typing import Any
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq.actions.skipmq import sessions
+from skipmq.actions.skipmq.database import may_end, may_list
 from skipmq.actions.skipmq.server_troubles import SLOW_FACTOR
 from skipmq.broker.trouble_kinds import SILENT_SECONDS, bound
 from skipmq.console import site
@@ -31,8 +31,8 @@ def _database() -> ResponseReturnValue:
     database, error = current().read("DescribeDatabase")
     partitions = [_prepared(each) for each in database.get("Partitions", [])]
     number = flask.request.args.get("partition", 0, int)
-    may_list = not error and sessions.may_list(current().broker.node, current().identity)
-    found = current().attempt("ListSessions", Partition=number)[0] if may_list else {}
+    is_listed = not error and may_list(current().broker.node, current().identity)
+    found = current().attempt("ListSessions", Partition=number)[0] if is_listed else {}
     return flask.render_template(
         "database.html",
         error=error,
@@ -66,8 +66,7 @@ def _sessions(failed: errors.SqsError | None = None) -> ResponseReturnValue:
         "sessions.html",
         sessions=_with_blocked(result.get("Sessions", [])),
         partition=partition,
-        may=current().may("EndSession")
-        and sessions.may_end(current().broker.node, current().identity),
+        may=current().may("EndSession") and may_end(current().broker.node, current().identity),
         is_signed=current().identity.key_id is not None,
         error=error,
         failed=failed,
@@ -75,21 +74,19 @@ def _sessions(failed: errors.SqsError | None = None) -> ResponseReturnValue:
     return page, 200 if failed is None else failed.status
 
 
+@site.showing_errors(_sessions)
 def _end_session() -> ResponseReturnValue:
     """Cancel the statement of a session, or terminate it."""
     form = flask.request.form
     kind, process = form.get("kind", ""), form.get("process", 0, int)
     partition = form.get("partition", 0, int)
-    try:
-        current().act(
-            "EndSession",
-            ProcessId=process,
-            Kind=kind,
-            StartedMicroseconds=form.get("started", type=int),
-            Partition=partition,
-        )
-    except errors.SqsError as error:
-        return _sessions(error)
+    current().act(
+        "EndSession",
+        ProcessId=process,
+        Kind=kind,
+        StartedMicroseconds=form.get("started", type=int),
+        Partition=partition,
+    )
     done = "Cancelled the statement of" if kind == "cancel" else "Terminated"
     site.notice(f"{done} session {process}.")
     return site.see("sessions", partition=partition or None)

@@ -19,7 +19,6 @@ from skipmq.console.pages import heading
 from skipmq.console.visit import current
 from skipmq.protocol import body_schemas, errors, limits, names
 
-STATES = ("visible", "in-flight", "delayed")
 SIZES = (20, 50, 100)
 # The attribute that a consumer leaves with a message that it could not process.
 FAILURE = "FailureReason"
@@ -50,17 +49,13 @@ _reading = threading.Lock()
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>"
-    pages.add_url_rule(f"{path}/messages", "messages", _messages)
+    pages.add_url_rule(f"{path}/messages", "messages", _page)
     pages.add_url_rule(f"{path}/counts", "counts", _counts)
     pages.add_url_rule(f"{path}/messages/<reference>", "message", _message)
     pages.add_url_rule(f"{path}/messages/<reference>/body", "body", _body)
     pages.add_url_rule(f"{path}/transfer", "transfer", _transfer, methods=["POST"])
     pages.add_url_rule("/queues/<name>/tail", "tail", _tail)
     pages.add_url_rule("/queues/<name>/tail/new", "tail_new", _tail_new)
-
-
-def _messages(name: str) -> ResponseReturnValue:
-    return _page(name)
 
 
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
@@ -78,7 +73,7 @@ def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValu
         "messages.html",
         **head,
         **selection,
-        states=STATES,
+        states=inspection.STATES,
         orders=inspection.ORDERS,
         sizes=SIZES,
         messages=[listed(each) for each in result.get("Messages", [])],
@@ -207,14 +202,12 @@ def source(message: Mapping[str, Any]) -> str:
     return str(message["Attributes"].get("DeadLetterQueueSourceArn", ""))
 
 
+@site.showing_errors(_page)
 def _transfer(name: str) -> ResponseReturnValue:
     """Copy, move, redrive or delete the selected messages."""
     form = flask.request.form
     target = form.get("destination", "").strip()
-    try:
-        notice = transfer(name, form.get("how", ""), target, form.getlist("reference"))
-    except errors.SqsError as error:
-        return _page(name, error)
+    notice = transfer(name, form.get("how", ""), target, form.getlist("reference"))
     site.notice(notice)
     return site.see("messages", name=name, state=form.get("state") or None)
 
@@ -228,7 +221,8 @@ def transfer(name: str, how: str, target: str, references: Sequence[str]) -> str
     elif how in {"delete", "release"}:
         target, outcomes = "", _act(how, name, None, references)
     elif how == "reschedule":
-        target, outcomes = "", _act(how, name, None, references, VisibleInSeconds=_seconds())
+        seconds = 60 * flask.request.args.get("minutes", 0, int)
+        target, outcomes = "", _act(how, name, None, references, VisibleInSeconds=seconds)
     elif not target:
         raise errors.InvalidParameterValueException("Specify the destination queue.")
     else:
@@ -244,11 +238,6 @@ def outcomes_of(outcomes: Sequence[str]) -> str:
         for outcome, text in _OUTCOMES.items()
         if outcome in outcomes
     )
-
-
-def _seconds() -> int:
-    """Return the seconds until messages become visible, of the address."""
-    return 60 * flask.request.args.get("minutes", 0, int)
 
 
 def _act(
@@ -287,7 +276,7 @@ def _selection() -> dict[str, Any]:
     state, order = values.get("state", ""), values.get("order", "")
     size = values.get("size", SIZES[0], int)
     return {
-        "state": state if state in STATES else "",
+        "state": state if state in inspection.STATES else "",
         "order": order if order in inspection.ORDERS else "",
         "size": size if size in SIZES else SIZES[0],
         "token": values.get("token", ""),

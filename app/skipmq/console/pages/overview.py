@@ -74,7 +74,7 @@ def _picture(
     times = range(end + step - minutes * 60, end + step, step)
     by_time = {each["Start"]: each for each in activity["Steps"]}
     steps = [by_time.get(time, {}) for time in times]
-    events = drawing.placed(marks.broker_events(activity, times[0]), times, step)
+    events = drawing.placed(marks.broker_events(activity, times[0]), times)
     first = min(by_time, default=None)
     return {
         "charts": _queue_charts(times, steps)
@@ -94,8 +94,8 @@ def _queue_charts(times: range, steps: Sequence[Step]) -> list[drawing.Chart]:
     for step in steps:
         waiting.append(step.get("Messages", waiting[-1] if waiting else None))
     return [
-        _chart(f"Messages per {_unit(times)}", times, _FLOWS, flows),
-        _chart("Messages in all queues", times, {"Messages": "sent"}, {"Messages": waiting}),
+        drawing.chart(f"Messages per {_unit(times)}", times, _FLOWS, flows),
+        drawing.chart("Messages in all queues", times, {"Messages": "sent"}, {"Messages": waiting}),
     ]
 
 
@@ -121,22 +121,14 @@ def _request_charts(times: range, steps: Sequence[Step]) -> list[drawing.Chart]:
         ]
         for name in _DURATIONS
     }
-    by_code = _chart(f"Errors and refusals per {_unit(times)}, by code", times, colours, errors)
+    by_code = drawing.chart(
+        f"Errors and refusals per {_unit(times)}, by code", times, colours, errors
+    )
     by_code.key = "errors"
     return [
         by_code,
-        _chart("Duration of requests", times, _DURATIONS, durations, drawing.TIME),
+        drawing.chart("Duration of requests", times, _DURATIONS, durations, drawing.TIME),
     ]
-
-
-def _chart(
-    title: str,
-    times: range,
-    colours: Mapping[str, str],
-    values: Mapping[str, drawing.Values],
-    unit: drawing.Unit = drawing.COUNT,
-) -> drawing.Chart:
-    return drawing.chart(title, times, times.step, colours, values, unit=unit)
 
 
 def _counted(steps: Sequence[Step], number: Callable[[Step], int]) -> list[int | None]:

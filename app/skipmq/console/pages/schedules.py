@@ -36,20 +36,18 @@ def _all(failure: errors.SqsError | None = None) -> ResponseReturnValue:
     return page, 200 if failure is None else failure.status
 
 
+@site.showing_errors(_all)
 def _create() -> ResponseReturnValue:
     name = text("Name") or ""
-    try:
-        answer = current().act(
-            "CreateSchedule",
-            Name=name,
-            QueueUrl=text("queue") or "",
-            Expression=text("Expression") or "",
-            Zone=text("Zone") or "UTC",
-            MessageBody=flask.request.form.get("MessageBody", ""),
-            MessageGroupId=text("MessageGroupId") or None,
-        )
-    except errors.SqsError as error:
-        return _all(error)
+    answer = current().act(
+        "CreateSchedule",
+        Name=name,
+        QueueUrl=text("queue") or "",
+        Expression=text("Expression") or "",
+        Zone=text("Zone") or "UTC",
+        MessageBody=flask.request.form.get("MessageBody", ""),
+        MessageGroupId=text("MessageGroupId") or None,
+    )
     site.notice(f"Schedule {name} {'created' if answer['IsNew'] else 'changed'}.")
     return site.see("schedule", name=name)
 

@@ -1,12 +1,13 @@
-"""The page that searches a queue, and that moves, copies or deletes what it has found."""
+"""The pages that search a queue, act on what was found, and show the events of a message."""
 
 import threading
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import flask
 from flask.typing import ResponseReturnValue
 
-from skipmq.console import site
+from skipmq.console import drawing, formats, site
 from skipmq.console.masking import HIDDEN
 from skipmq.console.pages import heading, messages
 from skipmq.console.visit import current
@@ -24,16 +25,16 @@ _NOTICES = {
 }
 # One search at a time, which may take a second: several would leave other pages no thread.
 _reading = threading.Lock()
+_MINUTE = 60_000_000
+# One search at a time, which may take a second: several would leave other pages no thread.
+_reading_timeline = threading.Lock()
 
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>/search"
-    pages.add_url_rule(path, "search", _search)
+    pages.add_url_rule(path, "search", _page)
     pages.add_url_rule(path, "start_task", _start, methods=["POST"])
-
-
-def _search(name: str) -> ResponseReturnValue:
-    return _page(name)
+    pages.add_url_rule("/queues/<name>/timeline", "timeline", _timeline)
 
 
 def _page(name: str, error: errors.SqsError | None = None) -> ResponseReturnValue:
@@ -120,26 +121,24 @@ def _step(name: str) -> dict[str, Any]:
         _reading.release()
 
 
+@site.showing_errors(_page)
 def _start(name: str) -> ResponseReturnValue:
     """Move, copy, redrive or delete what was found, or start a task on all that match."""
     form = flask.request.form
     how, target = form.get("how", ""), form.get("destination", "").strip()
     references = form.get("references", "").split()
-    try:
-        if references:
-            site.notice(messages.transfer(name, how, target, references))
-            return site.see("messages", name=name)
-        current().act(
-            "StartMessageTask",
-            QueueUrl=name,
-            Kind=how,
-            DestinationQueueUrl=target if target and how != "delete" else None,
-            VisibleBefore=_number("until"),
-            MaxNumberOfMessagesPerSecond=_number("rate"),
-            **_filter(),
-        )
-    except errors.SqsError as error:
-        return _page(name, error)
+    if references:
+        site.notice(messages.transfer(name, how, target, references))
+        return site.see("messages", name=name)
+    current().act(
+        "StartMessageTask",
+        QueueUrl=name,
+        Kind=how,
+        DestinationQueueUrl=target if target and how != "delete" else None,
+        VisibleBefore=_number("until"),
+        MaxNumberOfMessagesPerSecond=_number("rate"),
+        **_filter(),
+    )
     site.notice(_NOTICES[how])
     return site.see("redrive", name=name)
 
@@ -196,3 +195,62 @@ def _number(field: str) -> int | None:
             f"Value {errors.shown(text)} for {field} is invalid. Reason: Must be an integer."
         )
     return int(text)
+
+
+def _timeline(name: str) -> ResponseReturnValue:
+    arguments = flask.request.args
+    message = arguments.get("message", "").strip()
+    result: dict[str, Any] = {}
+    error = None
+    if message:
+        result, error = _timeline_search(name, message)
+    page = flask.render_template(
+        "timeline.html",
+        **heading.build(name, "messages"),
+        message=message,
+        reference=arguments.get("reference", ""),
+        error=error,
+        result=result,
+        hide=current().mask.reason,
+        events=_with_intervals(result.get("Events", [])),
+        # Refresh only messages that can change, and only if that does not search the history.
+        is_live=result.get("State") in ("visible", "in-flight", "delayed")
+        and "HistorySearchedFrom" not in result,
+    )
+    return page, 200 if error is None else error.status
+
+
+def _timeline_search(name: str, message: str) -> tuple[dict[str, Any], errors.SqsError | None]:
+    """Return the timeline of a message, or an error of the access key or of the message ID."""
+    arguments = flask.request.args
+    if not _reading_timeline.acquire(timeout=2):
+        raise errors.ServiceUnavailable("Another search is running; try again in a moment.")
+    try:
+        return current().read(
+            "GetMessageTimeline",
+            errors.InvalidParameterValueException,
+            QueueUrl=name,
+            MessageId=message,
+            MessageReference=arguments.get("reference") or None,
+            NextToken=arguments.get("token") or None,
+        )
+    finally:
+        _reading_timeline.release()
+
+
+def _with_intervals(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Add the time since the previous event to each event."""
+    result = []
+    before: int | None = None
+    for event in events:
+        at = event.get("At")
+        passed = None if at is None or before is None else max(at - before, 0)
+        result.append({**event, "after": None if passed is None else _span(passed)})
+        before = at or before
+    return result
+
+
+def _span(microseconds: int) -> str:
+    if microseconds < _MINUTE:
+        return drawing.span(microseconds)
+    return formats.duration(microseconds // 1_000_000)

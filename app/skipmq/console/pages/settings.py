@@ -1,4 +1,4 @@
-"""The page of a queue's attributes, tags and policy."""
+"""The pages of a queue's attributes, tags and policy, and those that create, purge or delete it."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ class Field(NamedTuple):
 
 
 GROUPS = ("Delivery", "Limits", "FIFO", "Dead-letter queue", "Beyond SQS", "Encryption")
-_LABELS = (
+_FIELDS = (
     Field(
         "VisibilityTimeout", "Visibility timeout", "Delivery", "duration",
         "seconds that a received message stays hidden",
@@ -124,28 +124,30 @@ _LABELS = (
 )  # fmt: skip
 
 
-def _choices(attribute: Attribute) -> tuple[str, ...]:
-    return ("false", "true") if attribute.type is bool else attribute.allowed.choices
-
-
-FIELDS = tuple(each._replace(choices=_choices(each.about)) for each in _LABELS)
+def _choices(attribute: Attribute, *, new: bool) -> tuple[str, ...]:
+    choices = ("false", "true") if attribute.type is bool else attribute.allowed.choices
+    return ("", *choices) if new and choices else choices
 
 
 def add(pages: flask.Blueprint) -> None:
     path = "/queues/<name>/settings"
-    pages.add_url_rule(path, "settings", _settings)
+    pages.add_url_rule(path, "settings", _page)
     pages.add_url_rule(path, "set_attributes", _set_attributes, methods=["POST"])
     pages.add_url_rule("/queues/<name>/pause", "pause", _pause, methods=["POST"])
     pages.add_url_rule(f"{path}/tags", "tag", _tag, methods=["POST"])
     pages.add_url_rule(f"{path}/tags/remove", "untag", _untag, methods=["POST"])
     pages.add_url_rule(f"{path}/policy", "set_policy", _set_policy, methods=["POST"])
+    pages.add_url_rule("/create", "create", _create, methods=["GET", "POST"])
+    pages.add_url_rule("/queues/<name>/delete", "removal", _removal_page)
+    pages.add_url_rule("/queues/<name>/delete", "delete", _delete, methods=["POST"])
+    pages.add_url_rule("/queues/<name>/purge", "purge", _purge, methods=["POST"])
 
 
 def fields(*, fifo: bool, new: bool = False) -> Sequence[Field]:
     """Return the fields of a queue; those of a new one have an empty choice for the default."""
     return [
-        each if not new else each._replace(choices=("", *each.choices) if each.choices else ())
-        for each in FIELDS
+        each._replace(choices=_choices(each.about, new=new))
+        for each in _FIELDS
         if not (each.about.allowed.standard if fifo else each.about.allowed.fifo)
     ]
 
@@ -201,10 +203,6 @@ def redrive(attributes: Mapping[str, str]) -> tuple[str, str]:
     return target.removeprefix(own), str(policy.get("maxReceiveCount", ""))
 
 
-def _settings(name: str) -> ResponseReturnValue:
-    return _page(name)
-
-
 def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> ResponseReturnValue:
     """Render the page; show the error at the form that failed, with its values."""
     head = heading.build(name, "settings")
@@ -226,62 +224,110 @@ def _page(name: str, failed: str = "", error: errors.SqsError | None = None) -> 
     return page, 200 if error is None else error.status
 
 
+@site.showing_errors(_page, "attributes")
 def _set_attributes(name: str) -> ResponseReturnValue:
     form = flask.request.form
     shown = {key.removeprefix("was-"): form[key] for key in form if key.startswith("was-")}
-    try:
-        is_fifo = name.endswith(".fifo")
-        attributes = submitted(fields(fifo=is_fifo), shown)
-        check(attributes, fifo=is_fifo)
-        if attributes:
-            current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
-    except errors.SqsError as error:
-        return _page(name, "attributes", error)
+    is_fifo = name.endswith(".fifo")
+    attributes = submitted(fields(fifo=is_fifo), shown)
+    check(attributes, fifo=is_fifo)
+    if attributes:
+        current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     site.notice(f"Saved {', '.join(attributes)}." if attributes else "No changes.")
     return site.see("settings", name=name)
 
 
+@site.showing_errors(_page, "attributes")
 def _pause(name: str) -> ResponseReturnValue:
     """Pause the queue's receives, or resume them."""
     is_paused = flask.request.form.get("paused") == "true"
-    try:
-        if "PauseQueue" in current().rights(name, "PauseQueue"):
-            current().act("PauseQueue", QueueUrl=name, Paused=is_paused)
-        else:
-            attributes = {"Paused": str(is_paused).lower()}
-            current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
-    except errors.SqsError as error:
-        return _page(name, "attributes", error)
+    if "PauseQueue" in current().rights(name, "PauseQueue"):
+        current().act("PauseQueue", QueueUrl=name, Paused=is_paused)
+    else:
+        attributes = {"Paused": str(is_paused).lower()}
+        current().act("SetQueueAttributes", QueueUrl=name, Attributes=attributes)
     site.notice("Paused: receives return no messages." if is_paused else "Resumed.")
     return site.see("queue", name=name)
 
 
+@site.showing_errors(_page, "tags")
 def _tag(name: str) -> ResponseReturnValue:
     form = flask.request.form
     key = form.get("key", "")
-    try:
-        current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
-    except errors.SqsError as error:
-        return _page(name, "tags", error)
+    current().act("TagQueue", QueueUrl=name, Tags={key: form.get("value", "")})
     site.notice(f"Tag {key} set.")
     return site.see("settings", name=name)
 
 
+@site.showing_errors(_page, "tags")
 def _untag(name: str) -> ResponseReturnValue:
     key = flask.request.form.get("key", "")
-    try:
-        current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
-    except errors.SqsError as error:
-        return _page(name, "tags", error)
+    current().act("UntagQueue", QueueUrl=name, TagKeys=[key])
     site.notice(f"Tag {key} removed.")
     return site.see("settings", name=name)
 
 
+@site.showing_errors(_page, "policy")
 def _set_policy(name: str) -> ResponseReturnValue:
     policy = flask.request.form.get("policy", "").strip()
-    try:
-        current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
-    except errors.SqsError as error:
-        return _page(name, "policy", error)
+    current().act("SetQueueAttributes", QueueUrl=name, Attributes={"Policy": policy})
     site.notice("Policy saved." if policy else "Policy removed.")
     return site.see("settings", name=name)
+
+
+def _create() -> ResponseReturnValue:
+    form = flask.request.form
+    page = {"fields": fields(fifo=True, new=True), "given": form, "groups": GROUPS}
+    if flask.request.method != "POST":
+        return flask.render_template("create.html", error=None, **page)
+    name = form.get("name", "").strip()
+    is_fifo = form.get("kind") == "fifo"
+    if is_fifo and not name.endswith(".fifo"):
+        name += ".fifo"
+    attributes = {} if not is_fifo else {"FifoQueue": "true"}
+    try:
+        attributes |= submitted(fields(fifo=is_fifo, new=True), {})
+        check(attributes, fifo=is_fifo, name=name)
+        current().act("CreateQueue", QueueName=name, Attributes=attributes)
+    except errors.SqsError as error:
+        return flask.render_template("create.html", error=error, **page), error.status
+    site.notice(f"Queue {name} created.")
+    return site.see("messages", name=name)
+
+
+def _removal_page(
+    name: str, failed: str = "", error: errors.SqsError | None = None
+) -> ResponseReturnValue:
+    page = flask.render_template(
+        "removal.html",
+        **heading.build(name, "removal"),
+        cooldown=current().broker.node.settings.name_cooldown,
+        failed=failed,
+        error=error,
+    )
+    return page, 200 if error is None else error.status
+
+
+@site.showing_errors(_removal_page, "purge")
+def _purge(name: str) -> ResponseReturnValue:
+    _check_typed(name)
+    number = current().act("PurgeQueue", QueueUrl=name)["Removed"]
+    site.notice(f"Deleted all messages of the queue: {number:,}.")
+    return site.see("messages", name=name)
+
+
+def _delete(name: str) -> ResponseReturnValue:
+    try:
+        _check_typed(name)
+        number = current().act("DeleteQueue", QueueUrl=name)["Removed"]
+    except errors.QueueDoesNotExist:
+        raise
+    except errors.SqsError as error:
+        return _removal_page(name, "delete", error)
+    site.notice(f"Deleted the queue {name}. Messages that it had: {number:,}.")
+    return site.see("queues")
+
+
+def _check_typed(name: str) -> None:
+    if flask.request.form.get("typed", "").strip() != name:
+        raise errors.InvalidParameterValueException("Type the name of the queue to confirm.")

@@ -50,17 +50,15 @@ def _one(name: str, failure: errors.SqsError | None = None) -> ResponseReturnVal
     return page, 200 if failure is None else failure.status
 
 
+@site.showing_errors(_one)
 def _publish(name: str) -> ResponseReturnValue:
-    try:
-        answer = current().act(
-            "Publish",
-            TopicArn=_arn(name),
-            Message=flask.request.form.get("Message", ""),
-            Subject=text("Subject") or None,
-            MessageGroupId=text("MessageGroupId") or None,
-            MessageDeduplicationId=text("MessageDeduplicationId") or None,
-        )
-    except errors.SqsError as error:
-        return _one(name, error)
+    answer = current().act(
+        "Publish",
+        TopicArn=_arn(name),
+        Message=flask.request.form.get("Message", ""),
+        Subject=text("Subject") or None,
+        MessageGroupId=text("MessageGroupId") or None,
+        MessageDeduplicationId=text("MessageDeduplicationId") or None,
+    )
     site.notice(f"Message {answer['MessageId']} published.")
     return site.see("topic", name=name)

@@ -3,8 +3,6 @@
 Source: botocore's SNS service model.
 """
 
-from typing import NamedTuple
-
 from skipmq.protocol import errors
 from skipmq.protocol.errors import SqsError
 
@@ -61,17 +59,11 @@ class BatchTooLong(SqsError, code="BatchRequestTooLong"):
     """The length of all the messages put together is more than the limit."""
 
 
-class Named(NamedTuple):
-    """How SNS shows an error."""
-
-    code: str
-    status: int
-
-
-_NAMED: dict[type[SqsError], Named] = {
-    errors.InternalFailure: Named("InternalError", 500),
-    errors.ThrottlingException: Named("Throttled", 429),
-    errors.InvalidParameterValueException: Named("InvalidParameter", 400),
+# The code and the status of those of SQS that SNS shows otherwise.
+_NAMED: dict[type[SqsError], tuple[str, int]] = {
+    errors.InternalFailure: ("InternalError", 500),
+    errors.ThrottlingException: ("Throttled", 429),
+    errors.InvalidParameterValueException: ("InvalidParameter", 400),
 }
 
 
@@ -81,6 +73,6 @@ def invalid(parameter: str, reason: str = "") -> InvalidParameter:
     return InvalidParameter(f"{text} Reason: {reason}" if reason else text)
 
 
-def shown(failure: SqsError) -> Named:
+def shown(failure: SqsError) -> tuple[str, int]:
     """Return the code and the status of an error."""
-    return _NAMED.get(type(failure)) or Named(failure.code, failure.status)
+    return _NAMED.get(type(failure), (failure.code, failure.status))

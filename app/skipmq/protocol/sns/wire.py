@@ -11,8 +11,6 @@ from skipmq.protocol.sns.errors import invalid, shown
 VERSION = "2010-03-31"
 _NAMESPACE = f'xmlns="http://sns.amazonaws.com/doc/{VERSION}/"'
 _SCOPES = ("/sns/aws4_request", "%2Fsns%2Faws4_request")
-# By an unsigned GET: the links in messages.
-LINKS = frozenset({"ConfirmSubscription", "Unsubscribe"})
 _MISSING = "The request must contain the parameter "
 _ACTIONS = {shapes.ON_THE_WIRE.get(name, name): name for name in shapes.ACTIONS}
 _BOTH = frozenset(shapes.ON_THE_WIRE.values())

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from skipmq import auth
 from skipmq.actions.dispatch import EVERY, perform
+from skipmq.auth.credentials import identify
 from skipmq.broker.node import Node
 from skipmq.protocol import codec, errors, requests
 from skipmq.protocol.call import Call, Request, Response
@@ -222,7 +222,7 @@ class ControlledBroker(Broker):
     def _identity(self, request: Request) -> Identity:
         authorization = request.headers.get("authorization")
         settings = self.node.settings
-        return auth.identify(authorization, request.query, settings.region, settings.account)
+        return identify(authorization, request.query, settings.region, settings.account)
 
     def _fault_for(self, request: Request) -> Fault | None:
         """Return the first fault for a request, and count it."""

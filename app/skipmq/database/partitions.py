@@ -15,7 +15,7 @@ from typing import Any
 from psycopg.conninfo import make_conninfo
 
 from skipmq.database import address
-from skipmq.database.availability import Observer
+from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.fairness import Tenant
 from skipmq.database.pool import CONNECTION_WAIT, STATEMENT_SECONDS, Parameters, Pool
 from skipmq.database.statement import Rows, Search, Statement
@@ -341,8 +341,11 @@ class Database:
             pool.close()
 
 
-class PartitionObserver:
-    """The observer of a partition: counts with the others, and shows its availability by number."""
+class PartitionObserver(NoObserver):
+    """The observer of a partition: counts with the others, and shows its availability by number.
+
+    Other gauges are the router's, and a partition answers no requests.
+    """
 
     def __init__(self, observer: Observer, number: int) -> None:
         self._observer, self._label = observer, (str(number),)
@@ -356,17 +359,9 @@ class PartitionObserver:
         if state == "database available":
             self._observer.show("partition available", value, labels + self._label)
 
-    def forget(self, state: str) -> None:
-        """Do nothing: other gauges are the router's."""
-
     def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Add a value to a histogram."""
         self._observer.observe(event, value, labels)
-
-    def answered(
-        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
-    ) -> None:
-        """Do nothing: a partition answers no requests."""
 
 
 def chosen(account: str, region: str, name: str, partitions: int) -> int:

@@ -208,6 +208,13 @@ def server(session: Session) -> dict[str, str]:
     }
 
 
+def one(session: psycopg.Connection[Any], query: Any, *parameters: object) -> Any:
+    """Return the row of a query that has one; without parameters % needs no escaping."""
+    row = session.execute(query, parameters or None).fetchone()
+    assert row is not None
+    return row
+
+
 def explain(error: Error, setting: str = "SKIPMQ_DATABASE_URL") -> str:
     """Return a one-line error text for the user, which names the setting that holds the URL."""
     if isinstance(error, Unavailable):

@@ -4,10 +4,10 @@ from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
-from skipmq.broker.flushed import Flushed
 from skipmq.database.availability import Observer
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINTS, INTEGER, TEXT, TEXTS, Search, Statement, columns
+from skipmq.database.wakeup import Flushed
 from skipmq.protocol import errors
 
 _INTERVAL = 5.0

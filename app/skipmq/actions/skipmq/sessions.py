@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from skipmq.actions import checks
-from skipmq.broker import sessions
+from skipmq.broker import overview
 from skipmq.broker.node import Node
 from skipmq.database.pool import Pool
 from skipmq.protocol import errors, extensions
@@ -22,7 +22,7 @@ async def list_sessions(node: Node, call: Call[extensions.ListSessions]) -> dict
     """
     if not may_list(node, call.identity):
         raise _denied(node, "may list its sessions.")
-    return {"Sessions": await sessions.listed(await _pool(node, call), call.deadline)}
+    return {"Sessions": await overview.sessions(await _pool(node, call), call.deadline)}
 
 
 async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str, Any]:
@@ -40,7 +40,7 @@ async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str
     if kind not in _KINDS:
         raise checks.invalid(kind, "Kind", f"Must be one of {', '.join(_KINDS)}.")
     checks.between(parameters.ProcessId, 1, 2**31 - 1, "ProcessId", "Must be a process number.")
-    outcome = await sessions.end(
+    outcome = await overview.end_session(
         await _pool(node, call),
         parameters.ProcessId,
         parameters.StartedMicroseconds,

@@ -12,11 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import frames, jdbc, partitions, queue_settings
-from skipmq.analytics.jdbc import Source
+from skipmq.analytics.jdbc import Source, watched
 from skipmq.analytics.lake import stored_rows, verify, windows
 from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
-from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import RecordedDay, Server
 from skipmq.database import session

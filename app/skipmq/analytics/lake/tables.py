@@ -21,10 +21,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from skipmq.analytics import delta
-from skipmq.analytics.columns import HISTORY, PARTITION
+from skipmq.analytics.columns import DIGEST_MODULUS, HISTORY, PARTITION, SPARK_DIGEST
 from skipmq.analytics.delta import PARTITIONS, Table
 from skipmq.analytics.errors import ConflictError, LakeError
-from skipmq.analytics.lake import digest, storage, stored_rows
+from skipmq.analytics.lake import storage, stored_rows
 from skipmq.analytics.lake.table_files import File, QueueDay, Written
 from skipmq.analytics.lake.windows import Window
 from skipmq.database.partitions import QUEUE_BITS
@@ -124,7 +124,7 @@ class Lake:
                     " changed; see `skipmq partitions doctor`"
                 )
             rows, total = sum(file.rows for file in files), sum(file.digest for file in files)
-            if (rows, total % digest.MODULUS) != (window.rows, window.digest):
+            if (rows, total % DIGEST_MODULUS) != (window.rows, window.digest):
                 raise LakeError(
                     f"the {rows} rows of the new files are not the {window.rows} rows of the"
                     " database: nothing has been changed; run this again"
@@ -135,7 +135,7 @@ class Lake:
         """Replace the rows of a queue and day; raise LakeError unless they have this digest."""
         with self._written(frame) as files:
             written, total = sum(file.rows for file in files), sum(file.digest for file in files)
-            if (written, total % digest.MODULUS) != (rows, expected):
+            if (written, total % DIGEST_MODULUS) != (rows, expected):
                 raise LakeError(f"{written} rows were written of {rows}: nothing has been changed")
             old = [file for file in self.files if file.queue_day == queue_day]
             self.table.commit("repair", files, old, digests={queue_day: expected})
@@ -186,10 +186,10 @@ class Lake:
                 )
             )
             .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
-            .agg(f.count("*").alias("rows"), f.expr(digest.SPARK).alias("digest"))
+            .agg(f.count("*").alias("rows"), f.expr(SPARK_DIGEST).alias("digest"))
             .collect()[0]
         )
-        return row["rows"], int(row["digest"]) % digest.MODULUS
+        return row["rows"], int(row["digest"]) % DIGEST_MODULUS
 
     def altered(self, queue_days: Collection[QueueDay]) -> dict[QueueDay, str]:
         """Return the problems of queues and days whose rows are not those that were committed.
@@ -273,7 +273,7 @@ class Lake:
         affected = {
             self._path(path): (int(rows), int(total))
             for path, rows, total in found.groupBy(f.input_file_name())
-            .agg(f.count("*"), f.expr(digest.SPARK))
+            .agg(f.count("*"), f.expr(SPARK_DIGEST))
             .collect()
         }
         old = [file for file in self.files if file.path in affected]

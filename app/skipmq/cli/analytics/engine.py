@@ -114,7 +114,7 @@ def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInpu
     with Opened(settings) as opened:
         spark, source = opened.spark_and_source(selection.lake)
         from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
-        from skipmq.analytics.reports.engines.spark import SparkEngine  # noqa: PLC0415
+        from skipmq.analytics.reports.engines import SparkEngine  # noqa: PLC0415
 
         table = lake_table(spark, selection.lake)
         check_queues(source, table, selection.queues)

@@ -116,7 +116,7 @@ class Opened(ExitStack):
         Raises like `spark_and_database`. The block raises session.Unavailable if one freezes.
         """
         spark, source = self.spark_and_database()
-        from skipmq.analytics.lake.watch import watched  # noqa: PLC0415 - as above.
+        from skipmq.analytics.jdbc import watched  # noqa: PLC0415 - as above.
 
         self.enter_context(watched(spark, source))
         return spark, source

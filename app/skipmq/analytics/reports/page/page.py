@@ -13,11 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from skipmq import release
+from skipmq.analytics.reports import QUEUE
 from skipmq.analytics.reports.page import charts, findings, numbers
-from skipmq.analytics.reports.page.findings import Finding, Tables
+from skipmq.analytics.reports.page.findings import Finding, Row, Tables
 from skipmq.analytics.reports.page.numbers import count, duration, percent, size
-from skipmq.analytics.reports.page.report_data import ReportData, named, ordered
-from skipmq.analytics.reports.page.sections import Section, body, sections
+from skipmq.analytics.reports.page.sections import ReportData, Section, body, sections
 
 # Maximum number of table rows of all queues, and of a queue; the CSV and Parquet files have all.
 _MAXIMUM_ROWS, _MAXIMUM_QUEUE_ROWS = 60, 50
@@ -30,9 +30,9 @@ def render(data: ReportData) -> str:
 
     The content for all queues is plain, that of each queue is embedded compressed.
     """
-    tables = named(data.tables)
+    tables = _named(data.tables)
     found = findings.findings(tables, data.period, live=data.live)
-    names = ordered(tables, found)
+    names = _ordered(tables, found)
     page_sections = sections(data, tables, names)
     environment = _environment()
     script, library = _text("report.js"), _text("vega.min.js")
@@ -58,7 +58,26 @@ def render(data: ReportData) -> str:
 
 def report_findings(data: ReportData) -> list[Finding]:
     """Return the findings of the page, the worst first."""
-    return findings.folded(findings.findings(named(data.tables), data.period, live=data.live))
+    return findings.folded(findings.findings(_named(data.tables), data.period, live=data.live))
+
+
+def _named(tables: Tables) -> dict[str, list[dict[str, Any]]]:
+    """Add the `name` of its queue to each row, with account and region if there are several."""
+    owners = {(row["account"], row["region"]) for rows in tables.values() for row in rows}
+    is_single = len(owners) <= 1
+
+    def name(row: Row) -> str:
+        return row["queue"] if is_single else "/".join(row[column] for column in QUEUE)
+
+    return {report: [{**row, "name": name(row)} for row in rows] for report, rows in tables.items()}
+
+
+def _ordered(tables: Tables, found: Sequence[Finding]) -> list[str]:
+    """Return the names of all queues: those with bad findings first, then the busiest."""
+    settled = {row["name"]: row["settled"] for row in tables["summary"]}
+    bad = {finding.queue for finding in found if finding.weight == "bad"}
+    names = {row["name"] for rows in tables.values() for row in rows}
+    return sorted(names, key=lambda name: (name not in bad, -settled.get(name, 0), name))
 
 
 @cache

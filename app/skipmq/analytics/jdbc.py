@@ -164,25 +164,14 @@ def by_day(days: Sequence[date]) -> list[str]:
     """Return disjoint predicates on settled_at: one for each day, and some for all other times."""
     if not days:
         return ["true"]
-    first, last = days[0], days[-1] + timedelta(days=1)
-    each = [within(day) for day in days]
+    each = [history.within(day) for day in days]
     gaps = [
-        within(before + timedelta(days=1), after)
+        history.within(before + timedelta(days=1), after)
         for before, after in pairwise(days)
         if after - before > timedelta(days=1)
     ]
-    return [*each, *gaps, f"settled_at < {midnight(first)} or settled_at >= {midnight(last)}"]
-
-
-def within(begin: date, end: date | None = None) -> str:
-    """Return the predicate that settled_at is from a day to before another (None: the next)."""
-    after = end or begin + timedelta(days=1)
-    return f"settled_at >= {midnight(begin)} and settled_at < {midnight(after)}"
-
-
-def midnight(day: date) -> str:
-    """Return the beginning of a day (UTC) as an SQL literal."""
-    return f"timestamptz '{day.isoformat()} 00:00:00+00'"
+    first, last = map(history.midnight, (days[0], days[-1] + timedelta(days=1)))
+    return [*each, *gaps, f"settled_at < {first} or settled_at >= {last}"]
 
 
 @contextmanager

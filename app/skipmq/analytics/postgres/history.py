@@ -4,7 +4,7 @@ import contextlib
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from skipmq.database import session as database
@@ -191,14 +191,7 @@ def first_transaction(session: Session, since: datetime, until: datetime | None 
 
 def has_rows(session: Session, day: date) -> bool:
     """Return whether the history has a message settled on a day (UTC)."""
-    (found,) = one(
-        session,
-        f"select exists (select from {_METADATA} where h.settled_at >= %s::timestamp at time zone"
-        " 'UTC' and h.settled_at < (%s + 1)::timestamp at time zone 'UTC')",
-        day,
-        day,
-    )
-    return bool(found)
+    return bool(one(session, f"select exists (select from {_METADATA} where {within(day)})")[0])
 
 
 def count(session: Session, first: int, until: int, width: int) -> list[Part]:
@@ -269,11 +262,18 @@ def count_by_queue_and_day(session: Session, until: int) -> dict[tuple[date, str
 def queue_day_condition(queue: str, day: date, until: int) -> str:
     """Return the condition on a queue's messages settled on a day by transactions below `until`."""
     name = queue.replace("'", "''")
-    since = f"timestamptz '{day.isoformat()} 00:00:00+00'"
-    return (
-        f"queue = '{name}' and xid < {until} and settled_at >= {since}"
-        f" and settled_at < {since} + interval '1 day'"
-    )
+    return f"queue = '{name}' and xid < {until} and {within(day)}"
+
+
+def within(begin: date, end: date | None = None, column: str = "settled_at") -> str:
+    """Return the predicate that a time is from a day to before another (None: the next)."""
+    after = end or begin + timedelta(days=1)
+    return f"{column} >= {midnight(begin)} and {column} < {midnight(after)}"
+
+
+def midnight(day: date) -> str:
+    """Return the beginning of a day (UTC) as an SQL literal."""
+    return f"timestamptz '{day.isoformat()} 00:00:00+00'"
 
 
 def rows(

@@ -53,11 +53,6 @@ def check(settings: Settings) -> None:
         traces.close()
 
 
-def begin(traces: "Tracing", request: Request) -> "RequestSpan":
-    """Start the span of a request."""
-    return traces.request(request.method, request.headers)
-
-
 def end(span: "RequestSpan", request: Request, outcome: Outcome) -> None:
     """End the span of an answered request."""
     response, failure = outcome.response, outcome.failure

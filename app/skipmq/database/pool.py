@@ -16,9 +16,8 @@ import psycopg
 from skipmq.database import connection, retry
 from skipmq.database.availability import Availability, NoObserver, Observer
 from skipmq.database.connection import Connection, Session
-from skipmq.database.damage import DamageNotes
 from skipmq.database.fairness import FairSemaphore, Tenant
-from skipmq.database.retry import Verdict, has_no_slot, is_read_only
+from skipmq.database.retry import DamageNotes, Verdict, has_no_slot, is_read_only
 from skipmq.database.statement import Lookup, Rows, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log

@@ -36,13 +36,6 @@ LIMITS = pins.UNLIMITED | {
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
 }
-_KEEPALIVE = {
-    "connect_timeout": 2,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
 _CANCEL_SECONDS = 2.0
 # The function in the server's source that warns of a cancelled wait, whatever lc_messages is.
 _SYNC_REP_WAIT = "SyncRepWaitForLSN"
@@ -66,7 +59,8 @@ def parameters(url: str, application_name: str) -> dict[str, Any]:
     given = address.parameters(url)
     several = "," in given.get("host", "") + given.get("port", "")
     own = {
-        **_KEEPALIVE,
+        **pins.KEEPALIVE,
+        "connect_timeout": "2",
         **({"target_session_attrs": "read-write"} if several else {}),
         "application_name": application_name,
         "options": "",

@@ -86,8 +86,10 @@ class RequestLog:
             self._write(_record(request, outcome))
         else:
             caller = self._caller(request, call)
-            if isinstance(error, errors.QueueDoesNotExist) and call is not None:
-                self._count_missing(call, caller, error)
+            is_of_messages = call is not None and call.action.startswith(_OF_MESSAGES)
+            # Others may just ask for a queue that is gone.
+            if isinstance(error, errors.QueueDoesNotExist) and is_of_messages:
+                self._count_refusal(call, caller, error)
             if self._errors.allows(caller):
                 log.info("request", **_record(request, outcome))
 
@@ -115,11 +117,6 @@ class RequestLog:
     def _write(self, record: dict[str, Any]) -> None:
         log.info("audit", **record)
         self._audit.note(_columns(record))
-
-    def _count_missing(self, call: Call, caller: "Caller", error: errors.SqsError) -> None:
-        """Count a request for messages of a queue that is gone; others may just ask for it."""
-        if call.action.startswith(_OF_MESSAGES):
-            self._count_refusal(call, caller, error)
 
     def _count_refusal(self, call: Call | None, caller: "Caller", error: errors.SqsError) -> None:
         queue = None if call is None else queue_name(call)

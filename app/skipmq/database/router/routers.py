@@ -17,14 +17,11 @@ from skipmq.database.router.partition_map import MESSAGE_BITS, MapError, Partiti
 from skipmq.database.session import one
 
 # What a router's connections to partitions get: a node's, since its statements run there.
-_PARAMETERS = {
+_PARAMETERS = pins.KEEPALIVE | {
     "application_name": "skipmq router",
     "connect_timeout": "2",
     # Also for the attempt to connect, for which PL/Proxy has no limit: the next server is tried.
     "tcp_user_timeout": "3000",
-    "keepalives_idle": "5",
-    "keepalives_interval": "2",
-    "keepalives_count": "3",
 }
 
 

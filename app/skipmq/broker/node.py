@@ -24,11 +24,11 @@ from skipmq.broker.refusals import Refusals
 from skipmq.broker.topics import Topics
 from skipmq.config.settings import Settings
 from skipmq.database import monitor
-from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.monitor import Monitor, TableLocks
 from skipmq.database.partitions import Database
 from skipmq.database.pool import CONNECTION_WAIT
 from skipmq.database.replication import Replication
+from skipmq.telemetry.metrics import Observer
 
 if TYPE_CHECKING:
     from skipmq.broker.key_store import KeyStore
@@ -53,7 +53,7 @@ class Node:
         tracing: "Tracing | None" = None,
     ) -> None:
         self.settings = settings
-        self.observer = observer or NoObserver()
+        self.observer = observer or Observer()
         self.tracing = tracing
         self.process = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.database = Database(

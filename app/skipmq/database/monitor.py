@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import psycopg
 
-from skipmq.database.availability import Observer
 from skipmq.database.partitions import Database
 from skipmq.database.pool import TABLE_LOCK
 from skipmq.database.retry import has_no_slot, is_read_only
@@ -19,6 +18,7 @@ from skipmq.database.statement import Statement
 from skipmq.database.wakeup import SharedRead, every
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 WRITABLE, UNREACHABLE, READ_ONLY = "writable", "unreachable", "read_only"
 NO_CONNECTION, DISK_FULL, NO_PRIVILEGE = "no_connection", "disk_full", "no_privilege"

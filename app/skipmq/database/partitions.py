@@ -15,12 +15,12 @@ from typing import Any
 from psycopg.conninfo import make_conninfo
 
 from skipmq.database import address
-from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.fairness import Tenant
 from skipmq.database.pool import CONNECTION_WAIT, STATEMENT_SECONDS, Parameters, Pool
 from skipmq.database.statement import Rows, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 _CLOCK = Search("select extract(epoch from skipmq.clock())::float8")
 _MAP = Statement("select homes, addresses from skipmq.partition_map()")
@@ -341,7 +341,7 @@ class Database:
             pool.close()
 
 
-class PartitionObserver(NoObserver):
+class PartitionObserver(Observer):
     """The observer of a partition: counts with the others, and shows its availability by number.
 
     Other gauges are the router's, and a partition answers no requests.

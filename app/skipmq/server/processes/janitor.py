@@ -16,7 +16,6 @@ from time import monotonic
 from skipmq.broker import deliveries, schedules, upkeep
 from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
-from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.retry import DatabaseError
@@ -24,7 +23,7 @@ from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
 from skipmq.server.processes.deliveries import Deliveries
 from skipmq.telemetry.logs import log
-from skipmq.telemetry.metrics import GAUGES
+from skipmq.telemetry.metrics import GAUGES, Observer
 
 # The SQL functions that start and cancel message move tasks notify it.
 TASKS_CHANNEL = "skipmq_tasks"
@@ -130,7 +129,7 @@ class Janitor:
     ) -> None:
         self._database = database
         self._named_after = named_after
-        self._observer = observer or NoObserver()
+        self._observer = observer or Observer()
         self._tasks_changed = Wakeup()
         self._shown: set[str] = set()
         self._remedies: set[str | None] = set()

@@ -358,7 +358,6 @@ def find(lake: str) -> Table | None:
 
 @contextmanager
 def _conflicts() -> Iterator[None]:
-    """Convert the failure of a commit to ConflictError."""
     try:
         yield
     except CommitFailedError as error:

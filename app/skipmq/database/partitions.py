@@ -304,7 +304,6 @@ class Database:
     def _ask(
         self, pool: Pool, statement: Statement, parameters: Parameters, deadline: float = 0.0
     ) -> asyncio.Task[Rows]:
-        """Start a statement in a partition."""
         asked = asyncio.get_running_loop().create_task(
             pool.rows(statement, parameters, deadline=deadline)
         )

@@ -279,7 +279,6 @@ class Pool:
         return rows
 
     def _limit(self, deadline: float) -> float:
-        """Return the seconds that a search may take."""
         if not deadline:
             return self._seconds
         return min(self._seconds, max(deadline - monotonic(), _MINIMUM_SECONDS))

@@ -121,7 +121,6 @@ def translated(error: psycopg.Error, verdict: Verdict) -> Exception:
 
 
 def _is_of_client(error: psycopg.Error) -> bool:
-    """Return whether a value of the client cannot be stored."""
     if error.sqlstate == _OUT_OF_RANGE:
         # The context of a parameter's error names no function.
         return "skipmq." not in (error.diag.context or "")

@@ -162,7 +162,6 @@ def check_for_node(url: str, *, warns: bool = False) -> None:
 def _check_partition(
     number: int, found: tuple[int | None, UUID | None, list[str]], router: UUID | None
 ) -> None:
-    """Raise SchemaError where a partition's map is not the router's."""
     if found[:2] != (number, router):
         what = "another map" if found[1] != router else f"partition {found[0]}"
         raise SchemaError(

@@ -226,7 +226,6 @@ def command_record(
 
 
 def _columns(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of the audit log for a record."""
     key, claimed = record.get("access_key"), record.get("claimed_access_key")
     return {
         **{column: record.get(column) for column in _COLUMNS},

@@ -74,7 +74,6 @@ def end(span: "RequestSpan", request: Request, outcome: Outcome) -> None:
 
 
 def _describe(call: Call, outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    """Return the name and the attributes of a call's span."""
     name, result = call.action, outcome.result
     attributes: dict[str, Any] = {"messaging.operation.name": name}
     if kind := _TYPES.get(name):

@@ -123,7 +123,6 @@ def complete(url: str, actions: Sequence[dict[str, Any]]) -> None:
 
 
 def _statistics(file_system: fs.FileSystem, path: str) -> dict[str, Any]:
-    """Return the statistics in the footer of a file."""
     try:
         footer = parquet.read_metadata(path, filesystem=file_system)
     except (pa.ArrowException, OSError, ValueError):

@@ -130,7 +130,6 @@ class _Held:
 
 
 def _compared(key: QueueDay, rows: int, held: _Held | None) -> Discrepancy:
-    """Compare the rows of a lake with those of the databases."""
     if held is None or key.partition not in held.partitions:
         return Discrepancy(key, rows, Asked.NOT_ASKED)
     if (key.day, key.partition) not in held.days:

@@ -198,7 +198,6 @@ def _rows(session: Session, query: str) -> list[Any]:
 
 @contextlib.contextmanager
 def _condition_errors() -> Iterator[None]:
-    """Convert PostgreSQL's errors in a condition to ConditionError."""
     try:
         yield
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):

@@ -352,7 +352,6 @@ class GroupCommit(Generic[Key, Request, Result]):
             await self._find_cause(key, batch, error)
 
     def _set_busy_apart(self, batch: Sequence[_Entry[Request, Result]]) -> None:
-        """Serve queues apart that had many requests in a transaction."""
         for queue_id, requests in Counter(map(_QUEUE, batch)).items():
             if requests >= _MANY:
                 self.set_apart(queue_id)
@@ -385,5 +384,4 @@ def _fail(entry: _Entry[Request, Result], error: Exception) -> None:
 
 
 def _has_several(batch: Sequence[_Entry[Request, Result]]) -> bool:
-    """Return whether requests, by queue, are those of several."""
     return batch[0].queue_id != batch[-1].queue_id

@@ -41,7 +41,6 @@ _READABLE = 100
 
 
 def _columns(messages: Sequence[OutgoingMessage]) -> tuple[list[Any] | None, ...]:
-    """Return the parameters for messages to send."""
     return (
         [m.message_id for m in messages],
         [m.body for m in messages],

@@ -292,7 +292,6 @@ def _inner(signature: Signature) -> str:
 
 
 def _table(signature: Signature) -> str:
-    """Return the result type, of which several columns are a table."""
     if not signature.columns:
         return signature.result
     return f"table ({', '.join(f'{name} {type_}' for name, type_ in signature.columns)})"

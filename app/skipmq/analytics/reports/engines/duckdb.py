@@ -196,7 +196,6 @@ def translated(query: str, tables: Mapping[str, str], parameters: Mapping[str, P
 
 @cache
 def _parsed(query: str) -> exp.Expression:
-    """Parse a query of Spark, and rewrite what sqlglot does not translate."""
     return sqlglot.parse_one(query, read="spark").transform(_rewritten, copy=False)
 
 
@@ -233,7 +232,6 @@ def opened() -> Iterator[DuckEngine]:
 
 
 def _unreadable(table: Table, files: Sequence[File]) -> Iterator[str]:
-    """Yield the problems of files that DuckDB cannot read."""
     for file in files:
         path = f"{table.url}/{file.path}"
         query = f"select bit_xor(hash(row)) from {_parquet([path.removeprefix('file://')])} row"
@@ -253,7 +251,6 @@ def _parquet(paths: Sequence[str]) -> str:
 
 
 def _list(texts: Sequence[str]) -> str:
-    """Return an SQL list of strings."""
     text: str = exp.convert(list(texts)).sql("duckdb")
     return text
 
@@ -265,7 +262,6 @@ _decode = msgspec.json.Decoder().decode
 
 
 def _schemas(texts: pa.ChunkedArray) -> pa.Array:
-    """Return the schema of each text, null for invalid JSON."""
     return pa.array(map(_schema, texts.to_pylist()), pa.string())
 
 

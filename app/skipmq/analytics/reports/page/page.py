@@ -135,7 +135,6 @@ def _charts(page_sections: Sequence[Section]) -> dict[str, Any]:
 
 
 def _pack(content: Any) -> str:
-    """Return JSON as compressed text."""
     # Markup is a subclass of str.
     text = msgspec.json.encode(content, enc_hook=str)
     return b64encode(gzip.compress(text, mtime=0)).decode()

@@ -5,7 +5,6 @@ Source: PL/Proxy 2.10, "Language Syntax".
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -60,10 +59,6 @@ class RoutingError(Exception):
     """A contract whose routing is unknown."""
 
 
-class InnerFunction(Exception):  # noqa: N818 - not an error: it has no routing.
-    """A function that only other functions call."""
-
-
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A function as the catalogue of a partition has it.
@@ -82,12 +77,10 @@ class Signature:
     is_set: bool
 
 
-def routed(file: Path) -> str:
-    """Return the routing in a function's contract; raise InnerFunction where it has none."""
+def routed(file: Path) -> str | None:
+    """Return the routing in a function's contract; None where only other functions call it."""
     found = _ROUTED.search(file.read_text(encoding="utf-8"))
-    if found is None:
-        raise InnerFunction(file.name)
-    return " ".join(found[1].replace("\n--", "").split())
+    return found and " ".join(found[1].replace("\n--", "").split())
 
 
 def signatures(url: str) -> dict[str, Signature]:
@@ -100,10 +93,9 @@ def signatures(url: str) -> dict[str, Signature]:
 def functions(known: dict[str, Signature]) -> Iterator[str]:
     """Yield the SQL of each generated function."""
     for file in files.functions():
-        with suppress(InnerFunction):
-            how = routed(file)
-            if how != HAND_WRITTEN and not how.startswith(NOT_ROUTED):
-                yield function(known[file.stem], how)
+        how = routed(file) or HAND_WRITTEN
+        if how != HAND_WRITTEN and not how.startswith(NOT_ROUTED):
+            yield function(known[file.stem], how)
 
 
 def hand_written(known: dict[str, Signature]) -> Iterator[str]:

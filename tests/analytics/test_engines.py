@@ -18,8 +18,7 @@ from sqlglot.errors import UnsupportedError
 
 from skipmq.analytics import delta, queue_settings, sources
 from skipmq.analytics.reports import definition, latency, message, report
-from skipmq.analytics.reports.engines import duckdb
-from skipmq.analytics.reports.engines.spark import SparkEngine
+from skipmq.analytics.reports.engines import SparkEngine, duckdb
 from skipmq.analytics.reports.period import LONGEST_LIFE, Period
 from support import lakes
 from support.settled import NOON, at_noon, frame, row

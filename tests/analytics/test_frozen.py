@@ -16,8 +16,8 @@ pytest.importorskip("pyspark")
 
 from skipmq.analytics import jdbc, partitions
 from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.jdbc import watched
 from skipmq.analytics.lake import export
-from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.spark import spark_errors
 from skipmq.database import embedded, session
 from support import trees

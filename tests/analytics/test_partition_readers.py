@@ -172,7 +172,7 @@ def test_reports_on_partitions_are_those_on_one_database_with_the_same_queues(
     ]
 
     single, spread = (listed(by_duckdb(lake, period)) for lake in lakes)
-    read = sources.from_lake(spark, lakes[1], period.before.since, as_of=period.until)
+    read = frames.lake(spark, lakes[1], since=period.before.since, as_of=period.until)
 
     assert exported[0] == exported[1] == len(rows_of(owner)) > 90
     assert spread == single

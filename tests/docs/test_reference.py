@@ -18,7 +18,7 @@ from skipmq.broker.consumers import ListedConsumer
 from skipmq.broker.dead_letters import DeadLetterQueue, RedeliveringQueue, SourceQueue
 from skipmq.broker.groups import MessageGroup
 from skipmq.broker.inspection import NewMessage
-from skipmq.broker.sessions import Session
+from skipmq.broker.overview import Session
 from skipmq.broker.statistics import Percentiles, QueueMinute, QueueStatistics, TimeInQueue
 from skipmq.config.settings import Settings
 from skipmq.database import files

@@ -125,7 +125,6 @@ def test_sessions_are_in_utf8_whatever_the_environment_sets() -> None:
     assert callers == {
         "client/connections.py",
         "database/connection.py",
-        "database/listener.py",
         "database/pooler.py",
         "database/session.py",
     }, "connect by one of these modules, which pin the settings of sessions"

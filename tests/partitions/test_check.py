@@ -11,7 +11,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from skipmq.database import schema
-from skipmq.database.router import partition_urls
+from skipmq.database.router.partition_map import partition_urls
 from support import commands
 from support.http import environment, free_port
 from support.key_commands import MASTER_KEY, Keys

@@ -10,10 +10,10 @@ from structlog.testing import capture_logs
 
 from skipmq.broker.upkeep import CHUNK
 from skipmq.config.settings import Settings
-from skipmq.database.availability import NoObserver
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.server.processes.janitor import Janitor, listen_for_tasks
+from skipmq.telemetry.metrics import Observer
 from support.loop import eventually
 from support.postgres import Connection, as_node, as_reader
 from support.sql import Queue, Redrive, history, number
@@ -37,7 +37,7 @@ async def tick(url: str, settings: Settings | None = None) -> float:
         return await Janitor(pool, settings or Settings()).tick()
 
 
-class Shown(NoObserver):
+class Shown(Observer):
     """What is shown of each state."""
 
     def __init__(self) -> None:

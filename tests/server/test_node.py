@@ -15,10 +15,10 @@ from skipmq.broker import queues
 from skipmq.broker.messages.message import OutgoingMessage
 from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
-from skipmq.database.availability import NoObserver
 from skipmq.protocol import errors, requests
 from skipmq.protocol.call import Call, Recipient, Request
 from skipmq.protocol.identity import Identity, QueueName
+from skipmq.telemetry.metrics import Observer
 from support import http
 from support.loop import eventually
 from support.postgres import Connection, as_node
@@ -190,7 +190,7 @@ async def test_message_sent_over_an_odd_connection_is_what_it_was(
     assert before <= received.sent_at <= received.received_at <= after
 
 
-class Transactions(NoObserver):
+class Transactions(Observer):
     """Counts the transactions of a node."""
 
     def __init__(self) -> None:

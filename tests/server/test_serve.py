@@ -15,7 +15,7 @@ import psutil
 import psycopg
 import pytest
 
-from skipmq.broker.messages.waiters.notifier import CHANNEL, WAITING
+from skipmq.broker.messages.notifier import CHANNEL, WAITING
 from skipmq.server.processes import worker
 from support import forks
 from support.http import (

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from skipmq.broker.messages.waiters.registry import POLL_INTERVAL
+from skipmq.broker.messages.waiters import POLL_INTERVAL
 from support.crowd import LONGEST, ask, bodies, waiting
 from support.http import NodeProcess, client, eventually
 from support.nodes import Nodes, two_nodes

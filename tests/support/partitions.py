@@ -16,7 +16,7 @@ from psycopg.sql import SQL, Identifier, Literal
 
 from skipmq.cli import cli
 from skipmq.database.partitions import chosen
-from skipmq.database.router import partition_urls
+from skipmq.database.router.partition_map import partition_urls
 from support.postgres import DEBIAN, Databases
 
 _number = count(1)

@@ -7,17 +7,17 @@ from structlog.testing import capture_logs
 
 from skipmq.broker.node import Node
 from skipmq.config.settings import Settings
-from skipmq.database.availability import NoObserver
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request
 from skipmq.server.admission import Admission
 from skipmq.server.answer import Broker
+from skipmq.telemetry.metrics import Observer
 from support.wire import target
 
 Ask = Callable[..., Request]
 
 
-class Counts(NoObserver):
+class Counts(Observer):
     def __init__(self) -> None:
         self.counted: list[str] = []
 
@@ -59,7 +59,7 @@ def test_request_beyond_the_bound_is_refused_until_one_has_ended() -> None:
 
 
 def test_refusing_is_logged_as_it_begins_and_as_it_ends() -> None:
-    admission = Admission(8, NoObserver(), quiet=0.0)
+    admission = Admission(8, Observer(), quiet=0.0)
     with capture_logs() as lines:
         for _ in range(2):
             with requests(admission, 8):

@@ -5,7 +5,8 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from skipmq.database.availability import Availability, NoObserver
+from skipmq.database.availability import Availability
+from skipmq.telemetry.metrics import Observer
 from support.loop import eventually
 
 LOST = psycopg.OperationalError("lost")
@@ -129,7 +130,7 @@ async def test_probe_that_fails_for_another_reason_has_found_nothing() -> None:
         if failures:
             raise failures.pop(0)
 
-    availability = Availability("server", probe, NoObserver())
+    availability = Availability("server", probe, Observer())
     with capture_logs() as lines:
         availability.mark_unavailable(LOST)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from skipmq.broker.flushed import Flushed
+from skipmq.database.wakeup import Flushed
 
 
 class Gated(Flushed):

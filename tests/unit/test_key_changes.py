@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from skipmq.broker.key_store import KeyStore
-from skipmq.broker.receipt_keys import ReceiptKeys
+from skipmq.broker.messages.receipts import ReceiptKeys
 from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 

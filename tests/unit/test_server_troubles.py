@@ -7,8 +7,7 @@ import pytest
 from skipmq.actions.skipmq import server_troubles
 from skipmq.broker.trouble_kinds import KINDS
 from skipmq.broker.workers import Worker
-from skipmq.database.locks import TableLock
-from skipmq.database.monitor import SERVING, STATES
+from skipmq.database.monitor import SERVING, STATES, TableLock
 
 NOW = 1_800_000_000.0
 BUSY = {"requests": 10.0, "p99": 0.01, "lag": 0.001, "memory": 60_000_000.0}

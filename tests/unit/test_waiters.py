@@ -3,8 +3,8 @@ from time import monotonic
 
 import pytest
 
+from skipmq.broker.messages.notifier import PAYLOAD_BYTES, SENT, WAITING, payloads
 from skipmq.broker.messages.waiters import Waiters
-from skipmq.broker.messages.waiters.notifier import PAYLOAD_BYTES, SENT, WAITING, payloads
 from support.loop import eventually
 from support.waiters import asleep, held, soon
 

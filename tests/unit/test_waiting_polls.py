@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skipmq.broker.messages.waiters import Waiter, Waiters, registry
-from skipmq.broker.messages.waiters.registry import (
+from skipmq.broker.messages import waiters as registry
+from skipmq.broker.messages.waiters import (
     DUE_SECONDS,
     ENDED_PER_TURN,
     POLL_INTERVAL,
     SPREAD_BEYOND,
     SPREAD_SECONDS,
     SPREAD_SHARE,
+    Waiter,
+    Waiters,
 )
 from support.waiters import asleep, held, polled, soon
 

@@ -1,4 +1,4 @@
-"""The columns of the history, which are the same from every source."""
+"""The columns of the history, which are the same from every source, and a digest of rows."""
 
 from pyspark.sql.types import (
     BooleanType,
@@ -56,3 +56,31 @@ PARTITION = f"cast(queue_id >> {QUEUE_BITS} as integer)"
 CONTENT = ("attributes", "body")
 
 VIEW = [name for name, _ in _VIEW]
+
+# A version of one of Delta's transactions, a signed number of 64 bits, holds a digest.
+DIGEST_MODULUS = 1 << 62
+
+
+def _digest(text: str, micros: str, number: str) -> str:
+    """Return the digest of rows in SQL whose names are a type and patterns of two conversions.
+
+    That of a row is a number of 60 bits of the MD5 of its values, each with the number of its
+    column, without nulls. The digest of rows is the sum of theirs, so it depends neither on their
+    order nor on their files, and does not change when a column is appended.
+    """
+    values = (
+        f"'{position} ' || cast({pattern.format(column.name)} as {text})"
+        for position, column in enumerate(HISTORY)
+        for pattern in (micros if column.dataType == TimestampType() else "{}",)
+        if column.name in VIEW
+    )
+    digits = f"left(md5(concat_ws(chr(31), {', '.join(values)})), 15)"
+    return f"coalesce(sum({number.format(digits)}), 0)"
+
+
+# Which compute it alike.
+POSTGRESQL_DIGEST = _digest(
+    "text", "(extract(epoch from {}) * 1000000)::bigint", "('x' || {})::bit(60)::bigint"
+)
+SPARK_DIGEST = _digest("string", "unix_micros({})", "cast(conv({}, 16, 10) as decimal(38, 0))")
+DUCKDB_DIGEST = _digest("varchar", "epoch_us({})", "cast('0x' || {} as bigint)")

@@ -22,10 +22,9 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterP
 from deltalake.exceptions import CommitFailedError, DeltaError
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from skipmq.analytics.columns import HISTORY
+from skipmq.analytics.columns import DIGEST_MODULUS, HISTORY
 from skipmq.analytics.errors import ConflictError, LakeError, first_line
-from skipmq.analytics.lake import table_keys, table_log
-from skipmq.analytics.lake.digest import MODULUS
+from skipmq.analytics.lake import table_log
 from skipmq.analytics.lake.table_files import File, QueueDay, Written, digests_of, remove_action
 from skipmq.analytics.lake.windows import MAXIMUM_XID, Window
 from skipmq.database.partitions import QUEUE_BITS
@@ -53,7 +52,7 @@ class Table:
             SCHEMA,
             mode="ignore",
             partition_by=PARTITIONS,
-            configuration=table_keys.properties(databases),
+            configuration=table_log.properties(databases),
             raise_if_key_not_exists=False,
         )
         return cls(url)
@@ -61,7 +60,7 @@ class Table:
     @property
     def databases(self) -> Mapping[int, str]:
         """The identifiers of the databases whose history the table has, by partition."""
-        return table_keys.databases(self._opened.metadata().configuration)
+        return table_log.databases(self._opened.metadata().configuration)
 
     @property
     def has_partitions(self) -> bool:
@@ -79,7 +78,7 @@ class Table:
     @property
     def expired(self) -> date:
         """The day before which days were removed from the table."""
-        return date.fromordinal(self._opened.transaction_version(table_keys.EXPIRED) or 1)
+        return date.fromordinal(self._opened.transaction_version(table_log.EXPIRED) or 1)
 
     @property
     def version(self) -> int:
@@ -93,15 +92,15 @@ class Table:
 
     def position(self, partition: int = 0) -> int:
         """Return the first transaction of a partition that is not in the table."""
-        return self._opened.transaction_version(table_keys.position(partition)) or 0
+        return self._opened.transaction_version(table_log.position(partition)) or 0
 
     def timeline(self, partition: int) -> int:
         """Return the timeline of a partition's last window, 0 if it is unknown."""
-        return self._opened.transaction_version(table_keys.timeline(partition)) or 0
+        return self._opened.transaction_version(table_log.timeline(partition)) or 0
 
     def digest(self, queue_day: QueueDay) -> int:
         """Return the digest of the rows that commits wrote for a queue and day."""
-        return self._transactions.get(table_keys.digest(queue_day), 0)
+        return self._transactions.get(table_log.digest(queue_day), 0)
 
     @cached_property
     def _transactions(self) -> Mapping[str, int]:
@@ -110,7 +109,7 @@ class Table:
     def changed(self, digests: Mapping[QueueDay, int]) -> dict[QueueDay, int]:
         """Return the digests of queues and days after these have been added."""
         return {
-            queue_day: (self.digest(queue_day) + digest) % MODULUS
+            queue_day: (self.digest(queue_day) + digest) % DIGEST_MODULUS
             for queue_day, digest in digests.items()
         }
 
@@ -174,9 +173,7 @@ class Table:
         while True:
             commits = self._opened.history(limit)
             windows = _windows(
-                json.loads(c[table_keys.WRITER])
-                for c in reversed(commits)
-                if table_keys.WRITER in c
+                json.loads(c[table_log.WRITER]) for c in reversed(commits) if table_log.WRITER in c
             )
             windows = [each for each in windows if partition in {None, each.partition}]
             since = windows[-1].at - within if windows else None
@@ -204,13 +201,13 @@ class Table:
         info = {"kind": kind, "name": name, "window": window and asdict(window), **details}
         if digests is None:
             digests = self.changed(digests_of(add))
-        versions = {table_keys.digest(queue_day): digest for queue_day, digest in digests.items()}
+        versions = {table_log.digest(queue_day): digest for queue_day, digest in digests.items()}
         if window is not None:
             is_back = kind == "rewind"
-            versions[table_keys.position(window.partition)] = (
+            versions[table_log.position(window.partition)] = (
                 window.first if is_back else window.until
             )
-            versions[table_keys.timeline(window.partition)] = 0 if is_back else window.timeline
+            versions[table_log.timeline(window.partition)] = 0 if is_back else window.timeline
         has_changes = kind != "compact"
         self.sync()
         try:
@@ -227,7 +224,7 @@ class Table:
         except DeltaError as error:
             # The commit may have succeeded although its response was lost.
             commits = DeltaTable(self.url).history(_COMMITS)
-            if not any(name in commit.get(table_keys.WRITER, "") for commit in commits):
+            if not any(name in commit.get(table_log.WRITER, "") for commit in commits):
                 raise ConflictError from error
         self.reopen()
 
@@ -245,7 +242,7 @@ class Table:
 
     def expire(self, before: date) -> None:
         """Remove the days before this one."""
-        properties = _properties({"kind": "expire"}, {table_keys.EXPIRED: before.toordinal()})
+        properties = _properties({"kind": "expire"}, {table_log.EXPIRED: before.toordinal()})
         with _conflicts():
             self._opened.delete(f"day < '{before}'", commit_properties=properties)
         self.reopen()
@@ -286,7 +283,7 @@ class Table:
                     f" not of {identifier}, which numbers transactions differently: use another"
                     " lake"
                 )
-        self._set_properties(table_keys.properties(databases))
+        self._set_properties(table_log.properties(databases))
 
     def _set_properties(self, wanted: Mapping[str, str]) -> None:
         if added := dict(wanted.items() - self._opened.metadata().configuration.items()):
@@ -329,7 +326,7 @@ class Table:
                 properties = _properties({"kind": "columns"})
                 self._opened.alter.add_columns(missing, commit_properties=properties)
             self.reopen()
-        self._set_properties(table_keys.properties({}))
+        self._set_properties(table_log.properties({}))
 
     def sync(self) -> None:
         """Flush written files to disk if the table is in a local folder."""
@@ -361,7 +358,6 @@ def find(lake: str) -> Table | None:
 
 @contextmanager
 def _conflicts() -> Iterator[None]:
-    """Convert the failure of a commit to ConflictError."""
     try:
         yield
     except CommitFailedError as error:
@@ -377,7 +373,7 @@ def _properties(
     """
     text = json.dumps(info, default=lambda moment: moment.isoformat())
     return CommitProperties(
-        {table_keys.WRITER: text}, 0, list(starmap(Transaction, versions.items()))
+        {table_log.WRITER: text}, 0, list(starmap(Transaction, versions.items()))
     )
 
 

@@ -44,42 +44,26 @@ def history(  # noqa: PLR0913 - optional filters.
     null. `condition` is an additional predicate in PostgreSQL's SQL. Raises database.session.Error.
     """
     until = settled_before(until, as_of)
-
-    def read(database: Source) -> DataFrame:
-        return _history(
-            spark, database, since, until, queues, bodies=bodies, condition=condition, as_of=as_of
-        )
-
-    return reduce(DataFrame.union, map(read, source.databases))
-
-
-def _history(  # noqa: PLR0913 - as above.
-    spark: SparkSession,
-    source: Source,
-    since: datetime | None,
-    until: datetime | None,
-    queues: Sequence[str],
-    *,
-    bodies: bool,
-    condition: str,
-    as_of: datetime | None,
-) -> DataFrame:
-    days = [day for day in jdbc.days(source) if _overlaps(day, since, until)]
     time = [
         *([f"settled_at >= '{_text(since)}'"] if since else []),
         *([f"settled_at < '{_text(until)}'"] if until else []),
         *([f"least(settled_at, sent_at) < '{_text(as_of)}'"] if as_of else []),
     ]
-    with source.connect() as connection:
-        plan = windows.plan_within(
-            connection, [" and ".join([f"({day})", *time]) for day in jdbc.by_day(days)]
-        )
-    conditions = [f"{c} and ({condition})" if condition else c for c in plan.conditions]
-    view = "history" if bodies else "history_metadata"
-    frame = source.read(spark, f"skipmq_views.{view}", conditions, fetch=plan.fetch)
-    if queues:
-        frame = frame.where(f.col("queue").isin(list(queues)))
-    return as_history(frame).coalesce(plan.tasks)
+
+    def read(database: Source) -> DataFrame:
+        days = [day for day in jdbc.days(database) if _overlaps(day, since, until)]
+        with database.connect() as connection:
+            plan = windows.plan_within(
+                connection, [" and ".join([f"({day})", *time]) for day in jdbc.by_day(days)]
+            )
+        conditions = [f"{c} and ({condition})" if condition else c for c in plan.conditions]
+        view = "history" if bodies else "history_metadata"
+        frame = database.read(spark, f"skipmq_views.{view}", conditions, fetch=plan.fetch)
+        if queues:
+            frame = frame.where(f.col("queue").isin(list(queues)))
+        return as_history(frame).coalesce(plan.tasks)
+
+    return reduce(DataFrame.union, map(read, source.databases))
 
 
 def selected(spark: SparkSession, source: Source, condition: str) -> DataFrame:

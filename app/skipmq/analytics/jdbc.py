@@ -5,8 +5,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import pairwise
+from threading import Event, Thread
 from urllib.parse import quote, urlencode
+from uuid import uuid4
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from skipmq.analytics.postgres import history
@@ -32,6 +37,8 @@ _SAME_NAME = {
     "sslkey": "sslkey",
     "connect_timeout": "connectTimeout",
 }
+# Seconds between two cancellations: of a job, and of one that begins after it.
+_PAUSE = 1.0
 _FROM_ENVIRONMENT = {"host", "port", "user", "password", "dbname", "sslmode", "sslrootcert"}
 # Values of libpq's target_session_attrs and of the driver's targetServerType.
 _TARGETS = {
@@ -157,22 +164,46 @@ def by_day(days: Sequence[date]) -> list[str]:
     """Return disjoint predicates on settled_at: one for each day, and some for all other times."""
     if not days:
         return ["true"]
-    first, last = days[0], days[-1] + timedelta(days=1)
-    each = [within(day) for day in days]
+    each = [history.within(day) for day in days]
     gaps = [
-        within(before + timedelta(days=1), after)
+        history.within(before + timedelta(days=1), after)
         for before, after in pairwise(days)
         if after - before > timedelta(days=1)
     ]
-    return [*each, *gaps, f"settled_at < {midnight(first)} or settled_at >= {midnight(last)}"]
+    first, last = map(history.midnight, (days[0], days[-1] + timedelta(days=1)))
+    return [*each, *gaps, f"settled_at < {first} or settled_at >= {last}"]
 
 
-def within(begin: date, end: date | None = None) -> str:
-    """Return the predicate that settled_at is from a day to before another (None: the next)."""
-    after = end or begin + timedelta(days=1)
-    return f"settled_at >= {midnight(begin)} and settled_at < {midnight(after)}"
+@contextmanager
+def watched(spark: SparkSession, source: Source) -> Iterator[None]:
+    """Cancel the Spark jobs of the block if a database of the source freezes.
+
+    The executors' connections only have a limit that is longer than any statement may take, because
+    a long statement is as silent as a frozen server. That one opens no session is found out here.
+    The block must be run by one thread. Raises session.Unavailable then.
+    """
+    context, tag, ended = spark.sparkContext, f"skipmq-{uuid4()}", Event()
+    reasons: list[str] = []
+    Thread(target=_watch, args=(context, tag, source, ended, reasons), daemon=True).start()
+    context.addJobTag(tag)
+    context.setInterruptOnCancel(interruptOnCancel=True)
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        if reasons:
+            raise session.Unavailable(reasons[0]) from error
+        raise
+    finally:
+        ended.set()
+        context.removeJobTag(tag)
+        context.setInterruptOnCancel(interruptOnCancel=False)
 
 
-def midnight(day: date) -> str:
-    """Return the beginning of a day (UTC) as an SQL literal."""
-    return f"timestamptz '{day.isoformat()} 00:00:00+00'"
+def _watch(
+    context: SparkContext, tag: str, source: Source, ended: Event, reasons: list[str]
+) -> None:
+    urls = [each.url for each in source.databases]
+    while not ended.wait(min(map(session.silence_limit, urls))):
+        reasons += [reason for url in urls if (reason := session.frozen(url)) is not None]
+        while reasons and not ended.wait(_PAUSE):
+            context.cancelJobsWithTag(tag)

@@ -63,22 +63,6 @@ def from_database(
     return reduce(DataFrame.union, [*map(settled, snapshots), *live])
 
 
-def from_lake(
-    spark: SparkSession,
-    path: str,
-    since: datetime,
-    queues: Sequence[str] = (),
-    *,
-    as_of: datetime | None = None,
-) -> DataFrame:
-    """Read the messages settled since a time from a lake.
-
-    With `as_of`, those that were sent and settled after it are left out. Raises errors.LakeError
-    if there is no lake.
-    """
-    return frames.lake(spark, path, since=since, queues=queues, as_of=as_of)
-
-
 @dataclass(frozen=True, slots=True)
 class HistoryScope:
     """The scope of a history: messages settled `since` a time, without the queues `unkept`."""

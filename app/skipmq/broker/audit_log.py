@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
     BIGINT,
@@ -24,6 +23,7 @@ from skipmq.database.statement import (
     Statement,
     columns,
 )
+from skipmq.database.wakeup import Flushed
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 

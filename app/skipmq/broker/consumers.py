@@ -10,7 +10,6 @@ from typing import Annotated
 
 import msgspec
 
-from skipmq.broker.flushed import Flushed
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
     BIGINT,
@@ -23,6 +22,7 @@ from skipmq.database.statement import (
     columns,
     whole,
 )
+from skipmq.database.wakeup import Flushed
 from skipmq.protocol import errors
 from skipmq.protocol.call import Request
 

@@ -26,22 +26,6 @@ CHANNEL = "skipmq_deliveries"
 CLAIM_SECONDS = 60.0
 _Seconds = Annotated[int, Meta(ge=1, le=3600)]
 _Retries = Annotated[int, Meta(ge=0, le=100)]
-_DEFAULT = {
-    "minDelayTarget": 20,
-    "maxDelayTarget": 20,
-    "numRetries": 3,
-    "numMaxDelayRetries": 0,
-    "numNoDelayRetries": 0,
-    "numMinDelayRetries": 0,
-    "backoffFunction": "linear",
-}
-_DELIVERY = {
-    "http": {
-        "defaultHealthyRetryPolicy": _DEFAULT,
-        "disableSubscriptionOverrides": False,
-        "defaultRequestPolicy": {"headerContentType": "text/plain; charset=UTF-8"},
-    }
-}
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):
@@ -87,7 +71,7 @@ class Delivery(msgspec.Struct, frozen=True, gc=False):
         """Return the seconds until the next attempt, None after the last."""
         given = self._given("healthyRetryPolicy", "defaultHealthyRetryPolicy")
         try:
-            policy = msgspec.convert({**_DEFAULT, **given}, _RetryPolicy)
+            policy = msgspec.convert(given, _RetryPolicy)
         except msgspec.ValidationError:
             policy = _RetryPolicy()
         return policy.delay(self.attempt)
@@ -130,6 +114,15 @@ class _RetryPolicy(msgspec.Struct, rename="camel"):
         elif self.backoff_function == "exponential":
             part = (2 ** (step - 1) - 1) / max(2 ** (last - 1) - 1, 1)
         return least + (most - least) * part
+
+
+_DELIVERY = {
+    "http": {
+        "defaultHealthyRetryPolicy": msgspec.to_builtins(_RetryPolicy()),
+        "disableSubscriptionOverrides": False,
+        "defaultRequestPolicy": {"headerContentType": "text/plain; charset=UTF-8"},
+    }
+}
 
 
 class _ThrottlePolicy(msgspec.Struct, rename="camel"):

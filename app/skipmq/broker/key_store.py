@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from time import monotonic
 from time import time as own_clock  # noqa: TID251 - to compare it with the database's.
-from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from skipmq.auth.keys import AccessKey, Encrypted, MasterKeys, digest, user_arn
@@ -29,9 +28,6 @@ USE_NOTED = 60.0
 _DECISIONS = 10_000
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
-# The stored columns that a key in memory was made from.
-_Source: TypeAlias = tuple[bytes, str, str, bytes | None, float | None, str, str | None]
-
 
 class KeyStore:
     """The access keys of all accounts, and the task that refreshes them; for one loop.
@@ -45,7 +41,8 @@ class KeyStore:
         self._public_host = host_header(settings.public_url)
         self._version: int | None = None
         self._keys: dict[str, AccessKey] = {}
-        self._sources: dict[str, _Source] = {}
+        # What the keys in memory were made from.
+        self._sources: dict[str, StoredKey] = {}
         # The ids of all stored keys, usable or not.
         self._ids: frozenset[str] = frozenset()
         # The ARN of the user of each key, also of those that are disabled or were revoked.
@@ -206,18 +203,10 @@ class KeyStore:
         if version == self._version:
             return
         keys: dict[str, AccessKey] = {}
-        sources: dict[str, _Source] = {}
+        sources: dict[str, StoredKey] = {}
         found = await access_keys.stored(self._database)
         for stored in found:
-            source = (
-                stored.secret,
-                stored.master_key_id,
-                stored.account,
-                stored.token_digest,
-                stored.expires_at,
-                stored.rights,
-                stored.name,
-            )
+            source = stored._replace(last_used_at=None)
             key = self._keys.get(stored.id) if self._sources.get(stored.id) == source else None
             key = key or (self._decrypt(stored) if stored.usable else None)
             if key is not None and stored.usable:

@@ -13,22 +13,22 @@ from skipmq.broker.consumers import Activity, Consumers
 from skipmq.broker.messages.budget import Budget
 from skipmq.broker.messages.fifo import FifoMessages
 from skipmq.broker.messages.in_flight import InFlight
+from skipmq.broker.messages.notifier import Listener, Notifier
+from skipmq.broker.messages.receipts import ReceiptKeys
 from skipmq.broker.messages.standard import StandardMessages
-from skipmq.broker.messages.waiters import Listener, Notifier, Waiters
+from skipmq.broker.messages.waiters import Waiters
 from skipmq.broker.minutes import RecentMinutes
 from skipmq.broker.overview import Overviews
 from skipmq.broker.queues import Queue, Queues
-from skipmq.broker.receipt_keys import ReceiptKeys
 from skipmq.broker.refusals import Refusals
-from skipmq.broker.topic_cache import Topics
+from skipmq.broker.topics import Topics
 from skipmq.config.settings import Settings
 from skipmq.database import monitor
-from skipmq.database.availability import NoObserver, Observer
-from skipmq.database.locks import TableLocks
-from skipmq.database.monitor import Monitor
+from skipmq.database.monitor import Monitor, TableLocks
 from skipmq.database.partitions import Database
 from skipmq.database.pool import CONNECTION_WAIT
 from skipmq.database.replication import Replication
+from skipmq.telemetry.metrics import Observer
 
 if TYPE_CHECKING:
     from skipmq.broker.key_store import KeyStore
@@ -53,7 +53,7 @@ class Node:
         tracing: "Tracing | None" = None,
     ) -> None:
         self.settings = settings
-        self.observer = observer or NoObserver()
+        self.observer = observer or Observer()
         self.tracing = tracing
         self.process = f"{os.getpid()}-{secrets.token_hex(4)}"
         self.database = Database(

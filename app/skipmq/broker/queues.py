@@ -264,7 +264,6 @@ class Queues:
     async def _get(
         self, name: QueueName, partition: int | None, deadline: float
     ) -> Sequence[Any] | None:
-        """Return the row of a queue in a partition, or None."""
         rows = await self._database.rows(
             _GET,
             (name.name, name.account, name.region),

@@ -4,11 +4,11 @@ from contextlib import suppress
 from time import monotonic
 from typing import NamedTuple
 
-from skipmq.broker.flushed import Flushed
-from skipmq.database.availability import Observer
 from skipmq.database.partitions import Database
 from skipmq.database.statement import BIGINTS, INTEGER, TEXT, TEXTS, Search, Statement, columns
+from skipmq.database.wakeup import Flushed
 from skipmq.protocol import errors
+from skipmq.telemetry.metrics import Observer
 
 _INTERVAL = 5.0
 # The queues, callers and errors that a process counts by themselves: in metrics since its start, in

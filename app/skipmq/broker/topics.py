@@ -1,12 +1,14 @@
-"""Topics, their subscriptions, and what is published to them."""
+"""Topics, with a cache of those in use, their subscriptions, and what is published to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import md5
+from time import monotonic
 from typing import Any, NamedTuple
 
 import msgspec
 
 from skipmq.auth.policy import Access, parse
+from skipmq.broker.queues import CACHE_SECONDS
 from skipmq.database.partitions import Database
 from skipmq.database.statement import (
     BIGINT,
@@ -31,6 +33,8 @@ from skipmq.telemetry.logs import log
 SERVICE = "sns.amazonaws.com"
 # A page of a list; SNS has no parameter for it.
 LISTED = 100
+# Topics that a node has in its cache.
+_CACHED = 10_000
 # Tries of a publish while policies of queues change.
 _TRIES = 3
 
@@ -315,3 +319,38 @@ def allows(policy: str, topic: TopicName, queue: QueueName) -> bool:
     except ValueError as error:  # It was written by SQL.
         log.warning("a queue's policy cannot be read", queue=queue.arn, reason=str(error))
         return False
+
+
+class Topics:
+    """Topics by their names, as they were at most CACHE_SECONDS ago; for one loop.
+
+    `announce` is called with the ARN of a topic that this node has changed, and its id if known.
+    """
+
+    def __init__(self, database: Database, announce: Callable[[str, int | None], None]) -> None:
+        self._database, self._announce = database, announce
+        self._cache: dict[str, tuple[float, Topic]] = {}
+
+    async def find(self, name: TopicName, deadline: float) -> Topic:
+        """Return a topic; raise sns.errors.NotFound."""
+        until, known = self._cache.get(name.arn, (0.0, None))
+        if known is not None and until > monotonic():
+            return known
+        now = monotonic()
+        topic = await find(self._database, name, deadline)
+        if len(self._cache) >= _CACHED:
+            self._cache.clear()
+        self._cache[name.arn] = (now + CACHE_SECONDS, topic)
+        return topic
+
+    def forget(self, arn: str | None) -> None:
+        """Remove a topic, or all, from the cache."""
+        if arn is None:
+            self._cache.clear()
+        else:
+            self._cache.pop(arn, None)
+
+    def changed(self, name: TopicName, id_: int | None = None) -> None:
+        """Remove a topic from all nodes' caches."""
+        self.forget(name.arn)
+        self._announce(name.arn, id_)

@@ -6,7 +6,7 @@ skipmq.queue_troubles, in both directions.
 
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from skipmq.database import locks
+from skipmq.database.monitor import LOCK_REPORTED_AFTER
 
 Severity: TypeAlias = Literal["critical", "warning"]
 # A worker sends a heartbeat every five seconds.
@@ -73,7 +73,7 @@ KINDS = {
         "cancel or terminate that session",
         "a-table-is-locked",
         ("TableLocked",),
-        bound=locks.REPORTED_AFTER,
+        bound=LOCK_REPORTED_AFTER,
     ),
     "damaged": Kind(
         "critical",

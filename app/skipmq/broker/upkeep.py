@@ -61,6 +61,11 @@ MOVES = Job(
 _FOLD = Statement("select skipmq.fold_counts($1)", BOOLEAN)
 
 
+def _chunks(name: str, interval: float, call: str) -> Job:
+    """Return the job of a function that does at most CHUNK in one call."""
+    return Job(name, interval, Statement(f"select {call}", INTEGER), (CHUNK,))
+
+
 def jobs(settings: Settings) -> list[Job]:
     """Return the jobs of a node with these settings, in the order of their first run."""
     keep = settings.history_retention
@@ -78,42 +83,15 @@ def jobs(settings: Settings) -> list[Job]:
         MOVES,
         Job("fold counts", 1.0, _FOLD, (False,), UNLIMITED),
         Job("fold all counts", 60.0, _FOLD, (True,), UNLIMITED),
-        Job(
-            "mark noisy tenants", 1.0, Statement("select skipmq.mark_noisy($1)", INTEGER), (CHUNK,)
-        ),
+        _chunks("mark noisy tenants", 1.0, "skipmq.mark_noisy($1)"),
         Job("sum minutes", 15.0, Statement("select skipmq.sum_minutes()"), (), UNLIMITED),
-        Job("clear retired", 1.0, Statement("select skipmq.clear_retired($1)", INTEGER), (CHUNK,)),
+        _chunks("clear retired", 1.0, "skipmq.clear_retired($1)"),
         Job("expire messages", 5.0, expire, (EXPIRED,), EXPIRED),
-        Job(
-            "forget sends",
-            5.0,
-            Statement("select skipmq.expire_deduplication($1)", INTEGER),
-            (CHUNK,),
-        ),
-        Job(
-            "forget sessions",
-            3600.0,
-            Statement("select skipmq.expire_ended_sessions($1)", INTEGER),
-            (CHUNK,),
-        ),
-        Job(
-            "expire staged messages",
-            3600.0,
-            Statement("select skipmq.expire_staged_messages($1)", INTEGER),
-            (CHUNK,),
-        ),
-        Job(
-            "expire subscriptions",
-            600.0,
-            Statement("select skipmq.expire_subscriptions($1)", INTEGER),
-            (CHUNK,),
-        ),
-        Job(
-            "forget consumers",
-            60.0,
-            Statement("select skipmq.expire_consumers($1)", INTEGER),
-            (CHUNK,),
-        ),
+        _chunks("forget sends", 5.0, "skipmq.expire_deduplication($1)"),
+        _chunks("forget sessions", 3600.0, "skipmq.expire_ended_sessions($1)"),
+        _chunks("expire staged messages", 3600.0, "skipmq.expire_staged_messages($1)"),
+        _chunks("expire subscriptions", 600.0, "skipmq.expire_subscriptions($1)"),
+        _chunks("forget consumers", 60.0, "skipmq.expire_consumers($1)"),
         Job("forget damage", 15.0, Statement("select skipmq.expire_damage()"), (), UNLIMITED),
         # Once an hour, because days are dropped.
         Job("drop partitions", 3600.0, drop, (keep, bool(settings.archive))),

@@ -8,7 +8,7 @@ from skipmq.config import ConfigError
 from skipmq.config.declarations import UnreadableError
 from skipmq.database import session
 from skipmq.database.embedded import EmbeddedError
-from skipmq.database.router import MapError
+from skipmq.database.router.partition_map import MapError
 from skipmq.database.schema import SchemaError
 from skipmq.protocol import errors, names
 from skipmq.server.processes.certificate import CertificateError

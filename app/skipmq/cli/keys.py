@@ -12,8 +12,9 @@ from rich.text import Text
 
 from skipmq.auth.keys import Credentials, Encrypted, MasterKeys, digest, new_credentials
 from skipmq.auth.policy import ROLES, policy_of, rights_for
-from skipmq.broker import access_keys, receipt_keys
+from skipmq.broker import access_keys
 from skipmq.broker.access_keys import StoredKey
+from skipmq.broker.messages import receipts
 from skipmq.cli.environment import configuration
 from skipmq.cli.key_lists import keys_list
 from skipmq.cli.local import account_name, record_change, run_as_owner
@@ -328,7 +329,7 @@ def keys_rotate_receipts() -> tuple[Any, Any]:
     Nodes reload it without a restart. Existing handles stay valid for 12 hours; sessions of the
     console end.
     """
-    run_as_owner("keys", receipt_keys.rotate)
+    run_as_owner("keys", receipts.rotate)
     record_change("keys", "RotateReceiptKey", None, {})
     return {"rotated": True}, "rotated the receipt key; existing handles are valid for 12 hours"
 

@@ -22,9 +22,10 @@ from skipmq.broker.upkeep import MOVES
 from skipmq.cli import place
 from skipmq.cli.environment import configuration, open_database
 from skipmq.config.settings import Settings
-from skipmq.database import router, schema
+from skipmq.database import schema
 from skipmq.database.partitions import Database
 from skipmq.database.retry import InsufficientPrivilege
+from skipmq.database.router.partition_map import owner_urls
 from skipmq.protocol import errors
 from skipmq.protocol.call import Call, Request, Result
 from skipmq.protocol.codec import REQUESTS, TOPIC_REQUESTS
@@ -197,7 +198,7 @@ def run_as_owner(
             schema.check(url)
             if not everywhere or not schema.is_router(url):
                 return asyncio.run(run(url))
-            return asyncio.run(_on_each(router.owner_urls(url)[0], run))
+            return asyncio.run(_on_each(owner_urls(url)[0], run))
         except InsufficientPrivilege as error:
             raise _refused(error.diag.message_primary, error.diag.message_hint) from error
         except errors.InsufficientPrivilege as error:

@@ -13,7 +13,8 @@ from rich.table import Table
 from skipmq.cli.output import err, json_option, out, print_json, printing_json
 from skipmq.config import ConfigError
 from skipmq.database import address, schema
-from skipmq.database import router as partitions
+from skipmq.database.router import check, partition_map, relocation, routers
+from skipmq.database.router.rebalance import plan, record_places
 
 _router = click.option(
     "--router",
@@ -54,28 +55,28 @@ def partitions_init(
         for url in (router, *urls):
             address.parameters(url)
         for url in urls:
-            partitions.check_secrets(url)
+            routers.check_secrets(url)
     except address.AddressError as error:
         raise ConfigError([str(error)]) from error
     with err.status("making partitions"):
         whole = _map(urls)
         for number, url in enumerate(urls):
             schema.migrate(url)
-            partitions.assign(url, number, whole, urls[0])
-        partitions.install(router, urls, whole, password)
+            routers.assign(url, number, whole, urls[0])
+        routers.install(router, urls, whole, password)
     made = {"router": address.shown(router), "partitions": [address.shown(url) for url in urls]}
     return made, f"{escape(address.shown(router))} routes to {len(urls)} partitions"
 
 
-def _map(urls: tuple[str, ...]) -> partitions.PartitionMap:
+def _map(urls: tuple[str, ...]) -> partition_map.PartitionMap:
     """Return the map that the first partition has already, or a new one."""
-    partitions.new_map(len(urls))
+    partition_map.new_map(len(urls))
     schema.migrate(urls[0])
-    found = partitions.find_map(urls[0])
+    found = partition_map.find_map(urls[0])
     if found.map_id is None:
-        return partitions.new_map(len(urls), has_queues=partitions.has_queues(urls[0]))
+        return partition_map.new_map(len(urls), has_queues=partition_map.has_queues(urls[0]))
     if found.partitions != len(urls):
-        raise partitions.MapError(
+        raise partition_map.MapError(
             f"{address.shown(urls[0])} is one of {found.partitions} partitions and {len(urls)} are"
             " given: give all of them, in order"
         )
@@ -96,17 +97,17 @@ def partitions_add(router: str, urls: tuple[str, ...]) -> tuple[Any, Any]:
     if not urls:
         raise click.UsageError("give the new partitions: --partition URL")
     for url in urls:
-        partitions.check_secrets(url)
+        routers.check_secrets(url)
     present = _router_map(router)
-    whole = partitions.grown(present, len(urls))
-    known, password = partitions.owner_urls(router)
+    whole = partition_map.grown(present, len(urls))
+    known, password = partition_map.owner_urls(router)
     every = [*known, *urls]
     with err.status("adding partitions"):
         for url in urls:
             schema.migrate(url)
         for number, url in enumerate(every):
-            partitions.assign(url, number, whole, every[0])
-        partitions.install(router, every, whole, password)
+            routers.assign(url, number, whole, every[0])
+        routers.install(router, every, whole, password)
     added = {"router": address.shown(router), "partitions": len(every)}
     return added, f"{escape(address.shown(router))} routes to {len(every)} partitions"
 
@@ -120,7 +121,7 @@ def partitions_rebalance_plan(router: str) -> tuple[Any, Any]:
     A password of the partitions' owner comes from PGPASSWORD or PGPASSFILE.
     """
     whole = _router_map(router)
-    moves = partitions.plan(partitions.owner_urls(router)[0], whole)
+    moves = plan(partition_map.owner_urls(router)[0], whole)
     table = Table("Queues", "From", "To", "Messages", box=None, pad_edge=False)
     for move in moves:
         row = (move.source, move.target, move.messages)
@@ -156,18 +157,18 @@ def partitions_rebalance(router: str, limit: int | None, wait: float) -> tuple[A
     password of the partitions' owner comes from PGPASSWORD or PGPASSFILE.
     """
     whole = _router_map(router)
-    urls = partitions.owner_urls(router)[0]
-    mover = partitions.Mover(urls, whole, wait)
+    urls = partition_map.owner_urls(router)[0]
+    mover = relocation.Mover(urls, whole, wait)
     kept, moved = [], 0
     with mover.alone():
         mover.resume()
-        partitions.record_places(urls, whole)
+        record_places(urls, whole)
         with Progress(console=err, transient=True) as progress:
-            for move in progress.track(partitions.plan(urls, whole)[:limit], description="moving"):
+            for move in progress.track(plan(urls, whole)[:limit], description="moving"):
                 try:
                     mover.move(move)
                     moved += len(move.queues)
-                except partitions.BusyError as error:
+                except relocation.BusyError as error:
                     kept.append({"queues": _names(move), "reason": str(error)})
     text = "\n".join(
         [f"moved {moved} queues", *(f"kept {each['queues']}: {each['reason']}" for each in kept)]
@@ -175,16 +176,16 @@ def partitions_rebalance(router: str, limit: int | None, wait: float) -> tuple[A
     return {"moved": moved, "kept": kept}, escape(text)
 
 
-def _router_map(router: str) -> partitions.PartitionMap:
-    whole = partitions.find_map(router)
+def _router_map(router: str) -> partition_map.PartitionMap:
+    whole = partition_map.find_map(router)
     if whole.partition is not None:
-        raise partitions.MapError(
+        raise partition_map.MapError(
             f"{address.shown(router)} is a partition: give a router's address"
         )
     return whole
 
 
-def _names(move: partitions.Move) -> str:
+def _names(move: relocation.Move) -> str:
     return ", ".join(name for _, _, name in move.queues)
 
 
@@ -193,8 +194,8 @@ def _names(move: partitions.Move) -> str:
 @printing_json
 def partitions_list(router: str) -> tuple[Any, Any]:
     """List the partitions of a router."""
-    whole = partitions.find_map(router)
-    urls = partitions.partition_urls(router)
+    whole = partition_map.find_map(router)
+    urls = partition_map.partition_urls(router)
     table = Table("Partition", "Database", box=None, pad_edge=False)
     for number, url in enumerate(urls):
         table.add_row(str(number), escape(_place(url)))
@@ -212,7 +213,7 @@ def partitions_doctor(router: str, urls: tuple[str, ...], *, as_json: bool) -> N
     Partitions are checked as the schema's owner: at the addresses given, or at the router's own,
     with a password from PGPASSWORD or PGPASSFILE.
     """
-    found = partitions.problems(router, list(urls) or None)
+    found = check.problems(router, list(urls) or None)
     if as_json:
         problems = [{"what": p.what, "remedy": p.remedy, "fatal": p.is_fatal} for p in found]
         print_json({"problems": problems})

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from types import TracebackType
 from typing import Any
 
 from psycopg import AsyncCursor, Cursor
@@ -136,22 +135,12 @@ class Transaction:
         self._entered = self._block()
         return self._entered.__enter__()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._entered.__exit__(kind, error, traceback)
+    def __exit__(self, *details: object) -> None:
+        self._entered.__exit__(*details)  # type: ignore[arg-type]
 
     async def __aenter__(self) -> AsyncConnection:
         self._aentered = self._ablock()
         return await self._aentered.__aenter__()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._aentered.__aexit__(kind, error, traceback)
+    async def __aexit__(self, *details: object) -> None:
+        await self._aentered.__aexit__(*details)  # type: ignore[arg-type]

@@ -57,8 +57,30 @@ class Database:
             await self._link.run(lambda: (statements.SCHEDULE, parameters))
 
     async def listen(self, runners: Sequence[Wakened]) -> None:
-        """Wake runners for what nodes send to their queues, until it is cancelled."""
-        await _listen(self._connections, runners)
+        """Wake runners for what nodes send to their queues, until it is cancelled.
+
+        Without it they poll: a message that was sent by SQL is found only so.
+        """
+        process = f"work-{uuid4().hex}"
+        while True:
+            try:
+                async with await self._connections.connect() as connection:
+                    with self._connections.deadline(connection):
+                        found = await connection.execute(statements.PLACE, (None, None))
+                        ((account, region),) = await found.fetchall()
+                        await connection.execute(statements.LISTEN)
+                    named = {each.queue.arn_in(account, region): each for each in runners}
+                    announcements = [f"{process} waiting {arn}" for arn in named]
+                    while True:
+                        with self._connections.deadline(connection):
+                            await connection.execute(statements.NOTIFY, (announcements,))
+                        async for notice in connection.notifies(timeout=_ANNOUNCE_SECONDS):
+                            for arn in _queues_sent_to(notice.payload):
+                                if arn in named:
+                                    named[arn].wake()
+            except psycopg.Error as error:
+                log.debug("no notifications from nodes for now: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
 
     async def claim(self, queue: Queue[Any], limit: int, seconds: int) -> list[Message]:
         """Receive messages, in the order of their groups."""
@@ -107,33 +129,6 @@ def _settling(
     """Return a statement that settles messages, with its parameters: its own are `extra`."""
     before = (queue.name, *extra, queue.account, queue.region)
     return statements.settling(statement, before, [(m.number, m.receipt, m.id) for m in messages])
-
-
-async def _listen(connections: Connections, runners: Sequence[Wakened]) -> None:
-    """Wake the runners, by the ARNs of their queues, until it is cancelled.
-
-    Without it they poll: a message that was sent by SQL is found only so.
-    """
-    process = f"work-{uuid4().hex}"
-    while True:
-        try:
-            async with await connections.connect() as connection:
-                with connections.deadline(connection):
-                    found = await connection.execute(statements.PLACE, (None, None))
-                    ((account, region),) = await found.fetchall()
-                    await connection.execute(statements.LISTEN)
-                named = {each.queue.arn_in(account, region): each for each in runners}
-                announcements = [f"{process} waiting {arn}" for arn in named]
-                while True:
-                    with connections.deadline(connection):
-                        await connection.execute(statements.NOTIFY, (announcements,))
-                    async for notice in connection.notifies(timeout=_ANNOUNCE_SECONDS):
-                        for arn in _queues_sent_to(notice.payload):
-                            if arn in named:
-                                named[arn].wake()
-        except psycopg.Error as error:
-            log.debug("no notifications from nodes for now: %s", error)
-            await asyncio.sleep(_RETRY_SECONDS)
 
 
 def _queues_sent_to(payload: str) -> list[str]:

@@ -116,7 +116,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _hint(error: BaseException) -> str | None:
-    """Return the hint of the server, of any driver."""
     *_, innermost = _causes(error)
     found = getattr(getattr(innermost, "diag", innermost), "message_hint", None)
     return found or getattr(innermost, "hint", None)

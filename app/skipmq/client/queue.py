@@ -191,7 +191,6 @@ class Queue(Generic[T]):
         return [each for sending in sendings for each in await self._arun(using, sending)]
 
     def _check_kind(self, delay: int | None, group: str | None) -> None:
-        """Raise ClientError for what a queue of this type cannot have."""
         if self.fifo and group is None:
             raise ClientError(
                 f"{self.name!r} is a FIFO queue: name the group within which messages are"
@@ -238,7 +237,6 @@ class Queue(Generic[T]):
             yield Sending(chunk, typed, delay, group, own, deliver_at)
 
     def _statement(self, sending: Sending) -> tuple[str, list[Any]]:
-        """Return the statement that sends messages, with its parameters."""
         chunk, typed, delay, group, own, at = sending
         known = attributes_json(typed)
         where = (self.account, self.region)

@@ -80,7 +80,6 @@ class Running:
         return len(late)
 
     def _spawn(self) -> None:
-        """Start as many handlers as may run."""
         limit = self.options.concurrency
         while self.ahead and len(self.handling) < limit and not self.is_stopping:
             task = asyncio.create_task(self._work(self.ahead.popleft()))

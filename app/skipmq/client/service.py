@@ -157,15 +157,9 @@ class Service:
         return done
 
     async def _at(self, queue: Queue[Any], action: str, request: dict[str, Any]) -> Any:
-        url = await self._url(queue)
-        return await self._call(action, {"QueueUrl": url, **request}, queue.region)
-
-    async def _url(self, queue: Queue[Any]) -> str:
         place = (queue.name, queue.account, queue.region)
-        return str(await self._done(self._caller.queue_url, *place))
-
-    async def _call(self, action: str, request: dict[str, Any], region: str | None) -> Any:
-        return await self._done(self._caller.call, action, request, region)
+        asked = {"QueueUrl": await self._done(self._caller.queue_url, *place), **request}
+        return await self._done(self._caller.call, action, asked, queue.region)
 
     async def _done(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function in a thread until the broker answers."""

@@ -75,7 +75,6 @@ class Topic(Generic[T]):
         group: str | None,
         deduplication_id: str | None,
     ) -> list[Any]:
-        """Return the parameters of the statement."""
         if is_url(using):
             raise ClientError("a Topic publishes by SQL: publish to a URL with an SDK's SNS client")
         known = attributes_json(typed_attributes({} if attributes is None else attributes))

@@ -6,56 +6,14 @@ A waiting request holds a future and no connection. All resume once a probe succ
 import asyncio
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import Protocol
 
 import psycopg
 
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 # Seconds between two probes.
 INTERVAL = 0.25
-
-
-class Observer(Protocol):
-    """A receiver of metrics, each under the values of its labels."""
-
-    def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
-        """Increment a counter."""
-
-    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
-        """Set a gauge."""
-
-    def forget(self, state: str) -> None:
-        """Remove all values of a gauge."""
-
-    def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
-        """Add a value to a histogram."""
-
-    def answered(
-        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
-    ) -> None:
-        """Add a request, with the bytes of its body and of its answer's."""
-
-
-class NoObserver:
-    """A no-op observer."""
-
-    def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
-        """Do nothing."""
-
-    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
-        """Do nothing."""
-
-    def forget(self, state: str) -> None:
-        """Do nothing."""
-
-    def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
-        """Do nothing."""
-
-    def answered(
-        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
-    ) -> None:
-        """Do nothing."""
 
 
 class Availability:

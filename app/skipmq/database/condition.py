@@ -1,9 +1,6 @@
 """The condition of a database, for `skipmq doctor`."""
 
 import re
-from typing import Any
-
-import psycopg
 
 from skipmq.database import files, maintenance
 from skipmq.database.schema import SchemaError
@@ -67,8 +64,9 @@ def check_sequences(url: str) -> str:
 
 def check_planner(url: str) -> str:
     """Return that all functions have their planner settings; raise SchemaError with the others."""
+    settings = [f"{name}={value}" for name, value in _SETTING.findall(_planner_sql())]
     with maintenance.connect(url) as connection:
-        found = _lacking(connection)
+        found = [name for (name,) in connection.execute(_LACKING, (planned(), settings))]
     if found:
         raise SchemaError(
             f"functions that lack planner settings, which `create or replace` drops, and are slow:"
@@ -81,12 +79,6 @@ def planned() -> list[str]:
     """Return the names of the functions that have planner settings."""
     (names,) = _PLANNED.findall(_planner_sql())
     return [name.strip() for name in names.split(",")]
-
-
-def _lacking(connection: psycopg.Connection[Any]) -> list[str]:
-    """Return the functions that have lost planner settings, as `create or replace` has it."""
-    settings = [f"{name}={value}" for name, value in _SETTING.findall(_planner_sql())]
-    return [name for (name,) in connection.execute(_LACKING, (planned(), settings))]
 
 
 def _planner_sql() -> str:

@@ -7,7 +7,7 @@ every parameter and result is wasted; libpq is called directly instead (PostgreS
 
 import asyncio
 import select
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
 from skipmq.database import address, pins, pooler
+from skipmq.database.availability import Availability
 from skipmq.database.statement import (
     BINARY,
     INT8_OID,
@@ -34,13 +35,6 @@ LIMITS = pins.UNLIMITED | {
     "lock_timeout": "1s",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
-}
-_KEEPALIVE = {
-    "connect_timeout": 2,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
 }
 _CANCEL_SECONDS = 2.0
 # The function in the server's source that warns of a cancelled wait, whatever lc_messages is.
@@ -65,7 +59,8 @@ def parameters(url: str, application_name: str) -> dict[str, Any]:
     given = address.parameters(url)
     several = "," in given.get("host", "") + given.get("port", "")
     own = {
-        **_KEEPALIVE,
+        **pins.KEEPALIVE,
+        "connect_timeout": "2",
         **({"target_session_attrs": "read-write"} if several else {}),
         "application_name": application_name,
         "options": "",
@@ -322,3 +317,52 @@ class Connection:
         # The wait for a standby was cancelled; the server reports the commit as a success.
         if notice.source_function == _SYNC_REP_WAIT:
             self.unreplicated = True
+
+
+class Session:
+    """A connection outside the pool, in autocommit mode; for one task."""
+
+    def __init__(
+        self, connection: psycopg.AsyncConnection[Any], seconds: float, availability: Availability
+    ) -> None:
+        self._connection = connection
+        self._seconds = seconds
+        self._availability = availability
+        self._interruptions = availability.interruptions
+
+    @classmethod
+    async def open(
+        cls, parameters: dict[str, Any], seconds: float, availability: Availability
+    ) -> Self:
+        """Open a session whose statements may take `seconds`; raise psycopg.OperationalError."""
+        connection = await psycopg.AsyncConnection.connect(autocommit=True, **parameters)
+        return cls(connection, seconds, availability)
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether the session is open and the database was not interrupted since.
+
+        After an interruption the session may listen for ever to a server that hangs or was
+        replaced.
+        """
+        return (
+            not self._connection.closed and self._interruptions == self._availability.interruptions
+        )
+
+    async def execute(self, query: str, parameters: Sequence[Any] | None = None) -> None:
+        """Run a query; close the session when it times out. Raises psycopg.Error."""
+        try:
+            async with asyncio.timeout(self._seconds):
+                await self._connection.execute(query, parameters)
+        except TimeoutError:
+            await self.close()
+            raise psycopg.OperationalError("the server does not answer") from None
+
+    async def notifications(self, seconds: float) -> AsyncIterator[str]:
+        """Yield the payloads of notifications that arrive within `seconds`; raise psycopg.Error."""
+        async for notification in self._connection.notifies(timeout=seconds):
+            yield notification.payload
+
+    async def close(self) -> None:
+        """Close the session."""
+        await self._connection.close()

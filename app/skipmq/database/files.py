@@ -48,13 +48,3 @@ def planner() -> Path:
 def roles() -> Path:
     """Return the SQL file that grants each role its rights."""
     return folder("sql") / "roles.sql"
-
-
-def missing() -> Path:
-    """Return the SQL file whose query lists missing roles and rights."""
-    return folder("sql") / "missing.sql"
-
-
-def surplus() -> Path:
-    """Return the SQL file whose query lists rights beyond those of roles.sql."""
-    return folder("sql") / "surplus.sql"

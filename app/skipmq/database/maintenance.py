@@ -10,7 +10,7 @@ from weakref import WeakSet
 import psycopg
 
 from skipmq.database import address, pins
-from skipmq.database.session import KEEPALIVE, open_pinned
+from skipmq.database.session import open_pinned
 
 # What the server does when the client is silent, and for how long the session may wait. Over a Unix
 # socket TCP's settings are ignored.
@@ -73,7 +73,7 @@ def connect(
 
     A lock that is not free within `lock_timeout` is a LockedError.
     """
-    given = {"fallback_application_name": "skipmq maintenance", **KEEPALIVE}
+    given = {"fallback_application_name": "skipmq maintenance", **pins.KEEPALIVE}
     given |= {"connect_timeout": str(connect_timeout), **address.parameters(url)}
     if application_name:
         given["application_name"] = application_name

@@ -1,4 +1,4 @@
-"""The state of the database, polled once a second and updated by errors.
+"""The state of the database, polled once a second and updated by errors, and its locks.
 
 `unreachable`, `no_connection` and `read_only` are transient, as in a failover, and requests wait
 until they end; `disk_full` and `no_privilege` need operator action, and requests fail at once.
@@ -7,16 +7,18 @@ until they end; `disk_full` and `no_privilege` need operator action, and request
 
 import asyncio
 from time import monotonic
+from typing import NamedTuple
 
 import psycopg
 
-from skipmq.database.availability import Observer
 from skipmq.database.partitions import Database
+from skipmq.database.pool import TABLE_LOCK
 from skipmq.database.retry import has_no_slot, is_read_only
 from skipmq.database.statement import Statement
 from skipmq.database.wakeup import SharedRead, every
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 WRITABLE, UNREACHABLE, READ_ONLY = "writable", "unreachable", "read_only"
 NO_CONNECTION, DISK_FULL, NO_PRIVILEGE = "no_connection", "disk_full", "no_privilege"
@@ -34,8 +36,13 @@ _HEALTH = "health"
 # Seconds that a node stays ready while the database takes no writes; longer where requests wait
 # longer. If a failover emptied the load balancer, it would refuse requests that nodes let wait.
 READY_GRACE = 5.0
-# The longest time for which readiness waits for the state: load balancers wait for a second.
+# The longest time for which readiness waits for the state and for locks: load balancers wait for a
+# second.
 _GLANCE = 0.3
+# The age in seconds from which a lock is reported: maintenance holds one for a moment.
+LOCK_REPORTED_AFTER = 10.0
+# Seconds for which the oldest lock is cached.
+_VALID_SECONDS = 1.0
 
 
 class Monitor:
@@ -184,3 +191,45 @@ def state_of(failure: Exception | None) -> str:
     if has_no_slot(failure):
         return NO_CONNECTION
     return READ_ONLY if is_read_only(failure) else UNREACHABLE
+
+
+class TableLock(NamedTuple):
+    """The oldest lock of another session on the tables of messages, and that session.
+
+    Its age in seconds is None where it cannot be seen.
+    """
+
+    seconds: float | None
+    session: str
+
+
+class TableLocks:
+    """A cache of the oldest lock that keeps requests waiting; for one loop."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._reading = SharedRead(self._read)
+        self._latest: tuple[float, TableLock | None] = (-_VALID_SECONDS, None)
+
+    async def oldest(self, seconds: float = _GLANCE) -> TableLock | None:
+        """Return the oldest lock from LOCK_REPORTED_AFTER on, at most a second old, or None.
+
+        Where the database does not answer within `seconds`, return the latest.
+        """
+        if monotonic() - self._latest[0] >= _VALID_SECONDS:
+            await self._reading.within(seconds)
+        return self._latest[1]
+
+    async def _read(self) -> None:
+        found: TableLock | None = None
+        try:
+            for ((session, seconds),) in await self._database.rows_everywhere(TABLE_LOCK):
+                if session is not None and (seconds is None or seconds >= LOCK_REPORTED_AFTER):
+                    found = max(found, TableLock(seconds, session), key=_age)
+        except errors.SqsError:
+            return
+        self._latest = (monotonic(), found)
+
+
+def _age(lock: TableLock | None) -> float:
+    return -1.0 if lock is None else lock.seconds or 0.0

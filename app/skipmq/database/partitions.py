@@ -15,12 +15,12 @@ from typing import Any
 from psycopg.conninfo import make_conninfo
 
 from skipmq.database import address
-from skipmq.database.availability import Observer
 from skipmq.database.fairness import Tenant
 from skipmq.database.pool import CONNECTION_WAIT, STATEMENT_SECONDS, Parameters, Pool
 from skipmq.database.statement import Rows, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 _CLOCK = Search("select extract(epoch from skipmq.clock())::float8")
 _MAP = Statement("select homes, addresses from skipmq.partition_map()")
@@ -304,7 +304,6 @@ class Database:
     def _ask(
         self, pool: Pool, statement: Statement, parameters: Parameters, deadline: float = 0.0
     ) -> asyncio.Task[Rows]:
-        """Start a statement in a partition."""
         asked = asyncio.get_running_loop().create_task(
             pool.rows(statement, parameters, deadline=deadline)
         )
@@ -341,8 +340,11 @@ class Database:
             pool.close()
 
 
-class PartitionObserver:
-    """The observer of a partition: counts with the others, and shows its availability by number."""
+class PartitionObserver(Observer):
+    """The observer of a partition: counts with the others, and shows its availability by number.
+
+    Other gauges are the router's, and a partition answers no requests.
+    """
 
     def __init__(self, observer: Observer, number: int) -> None:
         self._observer, self._label = observer, (str(number),)
@@ -356,17 +358,9 @@ class PartitionObserver:
         if state == "database available":
             self._observer.show("partition available", value, labels + self._label)
 
-    def forget(self, state: str) -> None:
-        """Do nothing: other gauges are the router's."""
-
     def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
         """Add a value to a histogram."""
         self._observer.observe(event, value, labels)
-
-    def answered(
-        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
-    ) -> None:
-        """Do nothing: a partition answers no requests."""
 
 
 def chosen(account: str, region: str, name: str, partitions: int) -> int:

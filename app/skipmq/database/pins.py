@@ -8,6 +8,13 @@ from typing import Any
 
 from psycopg.pq import Conninfo
 
+# Notice within some ten seconds that a server is gone without closing the connection.
+KEEPALIVE = {
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
 # Instead of the limits that a role or a database has; the options in a URL may set others.
 UNLIMITED = {
     "idle_in_transaction_session_timeout": "0",

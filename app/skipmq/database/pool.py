@@ -14,15 +14,14 @@ from time import monotonic, perf_counter
 import psycopg
 
 from skipmq.database import connection, retry
-from skipmq.database.availability import Availability, NoObserver, Observer
-from skipmq.database.connection import Connection
-from skipmq.database.damage import DamageNotes
+from skipmq.database.availability import Availability
+from skipmq.database.connection import Connection, Session
 from skipmq.database.fairness import FairSemaphore, Tenant
-from skipmq.database.listener import Session
-from skipmq.database.retry import Verdict, has_no_slot, is_read_only
+from skipmq.database.retry import DamageNotes, Verdict, has_no_slot, is_read_only
 from skipmq.database.statement import Lookup, Rows, Search, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 _READ_ONLY = Statement("show transaction_read_only")
 _STANDBYS = Statement(
@@ -89,7 +88,7 @@ class Pool:
         self._seconds = seconds
         # Seconds that one try of a statement may take, the wait for its connection included.
         self.longest_try = connection_wait + seconds
-        self.observer = observer or NoObserver()
+        self.observer = observer or Observer()
         self._idle: list[Connection] = []
         self._is_closed = False
         self._cancelling: set[asyncio.Task[None]] = set()
@@ -280,7 +279,6 @@ class Pool:
         return rows
 
     def _limit(self, deadline: float) -> float:
-        """Return the seconds that a search may take."""
         if not deadline:
             return self._seconds
         return min(self._seconds, max(deadline - monotonic(), _MINIMUM_SECONDS))

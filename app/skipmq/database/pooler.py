@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 
 import psycopg
 
+from skipmq.database import pins
+
 _Connection: TypeAlias = psycopg.AsyncConnection[Any]
 
 _PID = "select pg_backend_pid()"
@@ -56,7 +58,7 @@ async def check_options(given: dict[str, Any]) -> None:
     try:
         await (await _connect(given)).close()
     except psycopg.OperationalError as error:
-        if "unsupported startup parameter" in str(error):
+        if pins.is_refused(error):
             raise PoolerError(_REFUSES_OPTIONS) from error
         raise
 

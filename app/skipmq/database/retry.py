@@ -1,13 +1,20 @@
-"""Classify database errors: whether a statement ran and may be retried."""
+"""Classify database errors, whether a statement ran and may be retried, and note damage."""
 
+import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
+from time import monotonic
 
 import psycopg
 
+from skipmq.database.statement import TEXT, Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
 
+_NOTE = Statement("select skipmq.note_damage($1)", TEXT)
+# Seconds until the same error of a damaged page is noted again.
+_INTERVAL = 10.0
 # The driver's errors that others handle.
 DatabaseError = psycopg.Error
 InsufficientPrivilege = psycopg.errors.InsufficientPrivilege
@@ -114,7 +121,6 @@ def translated(error: psycopg.Error, verdict: Verdict) -> Exception:
 
 
 def _is_of_client(error: psycopg.Error) -> bool:
-    """Return whether a value of the client cannot be stored."""
     if error.sqlstate == _OUT_OF_RANGE:
         # The context of a parameter's error names no function.
         return "skipmq." not in (error.diag.context or "")
@@ -138,3 +144,30 @@ def has_no_slot(error: Exception) -> bool:
     return isinstance(error, psycopg.errors.TooManyConnections) or (
         isinstance(error, psycopg.OperationalError) and any(text in str(error) for text in _NO_SLOT)
     )
+
+
+class DamageNotes:
+    """Notes of the damaged pages that a pool meets; for one loop."""
+
+    def __init__(self, rows: Callable[..., Awaitable[Rows]]) -> None:
+        self._rows = rows
+        # PostgreSQL's error, and when it was noted, a time of time.monotonic.
+        self._last: tuple[str | None, float] = (None, 0.0)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def note(self, error: str | None) -> None:
+        """Note PostgreSQL's error, soon, unless it has just been noted."""
+        last, at = self._last
+        if error is None or (error == last and monotonic() - at < _INTERVAL):
+            return
+        self._last = (error, monotonic())
+        task = asyncio.get_running_loop().create_task(self._note(error))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _note(self, error: str) -> None:
+        log.error("a page of the database is damaged", error=error)
+        try:
+            await self._rows(_NOTE, (error,))
+        except (errors.SqsError, psycopg.Error) as failure:
+            log.warning("cannot note the damage", error=" ".join(str(failure).split()))

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -63,7 +62,7 @@ def missing(url: str) -> list[Finding]:
     Any role may call it. Raises psycopg.OperationalError when the database is unavailable.
     """
     with maintenance.connect(url) as connection:
-        return _findings(connection, files.missing())
+        return _findings(connection, "missing.sql")
 
 
 def surplus(url: str) -> list[Finding]:
@@ -86,20 +85,21 @@ def revoke_surplus(connection: psycopg.Connection[Any]) -> None:
 
 def surplus_on(connection: psycopg.Connection[Any]) -> list[Finding]:
     """Return what `surplus` returns, on a connection that is there."""
-    found = _findings(connection, files.surplus())
+    found = _findings(connection, "surplus.sql")
     if connection.execute(_MAY_SEE_GRANTS).fetchone() == (True,):
         found += [Finding(*row) for row in connection.execute(_DANGLING).fetchall()]
     return found
 
 
-def _findings(connection: psycopg.Connection[Any], query: Path) -> list[Finding]:
+def _findings(connection: psycopg.Connection[Any], query: str) -> list[Finding]:
     granted = files.roles().read_text(encoding="utf-8")
     lists = [
         [name for found in pattern.findall(granted) for name in _NAME.findall(found)]
         for pattern in (_INTERNAL, _APPLICATION)
     ]
     with psycopg.RawCursor(connection) as cursor:
-        return [Finding(*row) for row in cursor.execute(query.read_bytes(), lists).fetchall()]
+        found = cursor.execute((files.folder("sql") / query).read_bytes(), lists).fetchall()
+    return [Finding(*row) for row in found]
 
 
 def script(rights: Sequence[Finding]) -> str:

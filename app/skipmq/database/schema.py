@@ -12,6 +12,7 @@ import psycopg
 from skipmq.database import address, files, maintenance, pooler, rights
 from skipmq.database.connection import parameters
 from skipmq.database.partitions import partition_urls
+from skipmq.database.session import one
 from skipmq.telemetry.logs import log
 
 OLDEST_SERVER, FIRST_UNTESTED_SERVER = 150000, 190000
@@ -75,16 +76,16 @@ def inspect(url: str) -> State:
 def _state(connection: psycopg.Connection[Any]) -> State:
     found = _found(connection)
     info = connection.info
-    pid = connection.execute("select pg_backend_pid()").fetchone()
-    has_pooler = pid != (info.backend_pid,)
+    (pid,) = one(connection, "select pg_backend_pid()")
+    has_pooler = pid != info.backend_pid
     encoding = info.parameter_status("server_encoding") or "UTF8"
     return State(found, _revisions()[-1], info.server_version, encoding, has_pooler)
 
 
 def _found(connection: psycopg.Connection[Any]) -> str | None:
     """Return the database's revision."""
-    exists = connection.execute("select to_regclass('skipmq.alembic_version')").fetchone()
-    if exists is None or exists[0] is None:
+    (table,) = one(connection, "select to_regclass('skipmq.alembic_version')")
+    if table is None:
         return None
     row = connection.execute("select version_num from skipmq.alembic_version").fetchone()
     return str(row[0]) if row else None
@@ -96,8 +97,8 @@ def is_router(url: str) -> bool:
     Raises psycopg.OperationalError when the database is unavailable.
     """
     with maintenance.connect(url) as connection:
-        row = connection.execute("select to_regclass('skipmq_router.map')").fetchone()
-    return row is not None and row[0] is not None
+        (table,) = one(connection, "select to_regclass('skipmq_router.map')")
+    return table is not None
 
 
 def check(url: str) -> State:
@@ -161,7 +162,6 @@ def check_for_node(url: str, *, warns: bool = False) -> None:
 def _check_partition(
     number: int, found: tuple[int | None, UUID | None, list[str]], router: UUID | None
 ) -> None:
-    """Raise SchemaError where a partition's map is not the router's."""
     if found[:2] != (number, router):
         what = "another map" if found[1] != router else f"partition {found[0]}"
         raise SchemaError(
@@ -181,9 +181,8 @@ def partitions(url: str) -> list[str]:
 def _map(connection: psycopg.Connection[Any]) -> tuple[int | None, UUID | None, list[str]]:
     """Return the number, the map and the addresses of a database, as partition_map has them."""
     query = "select partition, map_id, addresses from skipmq.partition_map()"
-    row = connection.execute(query).fetchone()
-    assert row is not None
-    return row[0], row[1], row[2]
+    number, map_id, addresses = one(connection, query)
+    return number, map_id, addresses
 
 
 def check_sessions(url: str, state: State) -> None:
@@ -206,12 +205,12 @@ def check_sessions(url: str, state: State) -> None:
 def vacuum_seconds(url: str) -> int | None:
     """Return autovacuum_naptime in seconds, or None if autovacuum is off."""
     with maintenance.connect(url) as connection:
-        row = connection.execute(
+        is_on, seconds = one(
+            connection,
             "select current_setting('autovacuum')::boolean,"
-            " extract(epoch from current_setting('autovacuum_naptime')::interval)::integer"
-        ).fetchone()
-    assert row is not None
-    return row[1] if row[0] else None
+            " extract(epoch from current_setting('autovacuum_naptime')::interval)::integer",
+        )
+    return seconds if is_on else None
 
 
 def plan(url: str) -> tuple[State, list[str]]:

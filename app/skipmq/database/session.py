@@ -21,13 +21,6 @@ Unavailable = psycopg.OperationalError
 _HINT = re.compile(r"\s*Is the server running[^?]*\?")
 # Tries of a statement that a standby cancels.
 _TRIES = 4
-# Notice within some ten seconds that a server is gone without closing the connection.
-KEEPALIVE = {
-    "keepalives_idle": "5",
-    "keepalives_interval": "2",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "10000",
-}
 # In seconds; libpq's own minimum.
 _CONNECT_TIMEOUT, _SHORTEST_TIMEOUT = "10", 2.0
 # A reader's role has limits of its own for statements and transactions.
@@ -116,7 +109,7 @@ def connect(url: str, name: str, *, writing: bool = False) -> Session:
     cancels is tried four times. Statements may take any time, unless the server is frozen, or the
     reader's role has a limit. Raises Unavailable, as all that uses the session does.
     """
-    given = {"connect_timeout": _CONNECT_TIMEOUT, **KEEPALIVE, **parameters(url)}
+    given = {"connect_timeout": _CONNECT_TIMEOUT, **pins.KEEPALIVE, **parameters(url)}
     if writing and "," in given.get("host", "") + given.get("port", ""):
         given.setdefault("target_session_attrs", "read-write")
     given |= {"application_name": name}
@@ -206,6 +199,13 @@ def server(session: Session) -> dict[str, str]:
         )
         if value
     }
+
+
+def one(session: psycopg.Connection[Any], query: Any, *parameters: object) -> Any:
+    """Return the row of a query that has one; without parameters % needs no escaping."""
+    row = session.execute(query, parameters or None).fetchone()
+    assert row is not None
+    return row
 
 
 def explain(error: Error, setting: str = "SKIPMQ_DATABASE_URL") -> str:

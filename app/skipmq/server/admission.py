@@ -2,9 +2,9 @@
 
 from time import monotonic
 
-from skipmq.database.availability import Observer
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 # Seconds without a refused request after which an overload has ended.
 QUIET = 5.0

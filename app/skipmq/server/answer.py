@@ -85,18 +85,12 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
 class Broker:
     """A node behind its limits: admits, identifies, decodes, runs and encodes; for one loop."""
 
-    def __init__(self, node: Node, *, checks_pages: bool | None = None) -> None:
-        """Create the broker of a node.
-
-        `checks_pages`: refuse requests of other sites' pages; by default if no signatures are
-        checked.
-        """
+    def __init__(self, node: Node) -> None:
         self.node = node
         self.admission = Admission(node.settings.max_requests, node.observer)
         settings = node.settings
         self._log = RequestLog(settings, node.audit, node.refusals, node.keys)
         self._browsers = None if settings.checks_signatures else Browsers(settings)
-        self._checks_pages = self._browsers is not None if checks_pages is None else checks_pages
         self._proxies = Proxies(settings.proxies)
         self._cached_origin = lru_cache(maxsize=1024)(self._find_origin)
         workers = settings.worker_count
@@ -110,7 +104,7 @@ class Broker:
     async def answer(self, request: Request) -> Response:
         """Return the answer to a request; errors are answers too."""
         tracing = self.node.tracing
-        span = None if tracing is None else request_trace.begin(tracing, request)
+        span = None if tracing is None else tracing.request(request.method, request.headers)
         outcome = await self._answer(request, None)
         call, failure, response = outcome.call, outcome.failure, outcome.response
         assert response is not None
@@ -148,8 +142,7 @@ class Broker:
             with self.admission:
                 node.check_open()
                 if call is None:
-                    if request.refusal:
-                        self.check_browser(request)
+                    self.check_browser(request)
                     if node.keys is not None and not (
                         request.method == "GET" and _is_link(request)
                     ):
@@ -223,7 +216,7 @@ class Broker:
 
         Raises errors.AccessDenied.
         """
-        if request.refusal and self._checks_pages:
+        if request.refusal:
             raise errors.AccessDenied(request.refusal)
 
     async def note_refusal(self, request: Request, error: errors.SqsError) -> None:

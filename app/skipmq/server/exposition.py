@@ -106,17 +106,11 @@ def text(
 def _process_metrics(processes: Sequence[Published]) -> Iterator[Metric]:
     alive = [snapshot for snapshot, is_alive in processes if is_alive]
     for name, definition in COUNTERS.items():
-        family = CounterMetricFamily(definition.name, definition.about, labels=definition.labels)
         every = (snapshot.counters.get(name, []) for snapshot, _ in processes)
-        for labels, value in _merged(every, definition):
-            family.add_metric(labels, value)
-        yield family
+        yield _merged(CounterMetricFamily, definition, every)
     for name, definition in GAUGES.items():
-        gauge = GaugeMetricFamily(definition.name, definition.about, labels=definition.labels)
         every = (snapshot.gauges.get(name, []) for snapshot in alive)
-        for labels, value in _merged(every, definition):
-            gauge.add_metric(labels, value)
-        yield gauge
+        yield _merged(GaugeMetricFamily, definition, every)
     for name, definition in HISTOGRAMS.items():
         yield _histogram(name, definition, [snapshot for snapshot, _ in processes])
     yield GaugeMetricFamily(
@@ -131,13 +125,19 @@ def _process_metrics(processes: Sequence[Published]) -> Iterator[Metric]:
     yield build
 
 
-def _merged(every: Iterable[Series], definition: Definition) -> Iterator[tuple[list[str], float]]:
+def _merged(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    definition: Definition,
+    every: Iterable[Series],
+) -> Metric:
+    family = kind(definition.name, definition.about, labels=definition.labels)
     values: dict[tuple[str, ...], list[float]] = {}
     for series in every:
         for labels, value in series:
             values.setdefault(tuple(labels), []).append(value)
     for labels, each in values.items():
-        yield [*labels], _MERGES[definition.merge](each)
+        family.add_metric([*labels], _MERGES[definition.merge](each))
+    return family
 
 
 def _histogram(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from random import random
 from time import monotonic
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,7 +19,7 @@ from skipmq.broker.key_store import KeyStore
 from skipmq.broker.refusals import RefusalKey, Refusals
 from skipmq.config.settings import Settings
 from skipmq.protocol import errors
-from skipmq.protocol.call import Call, Request, Response, Result
+from skipmq.protocol.call import Call, Request, Result
 from skipmq.protocol.identity import Identity
 from skipmq.telemetry.logs import log
 
@@ -45,18 +45,8 @@ _KEY_ID = re.compile("A[KS]IA[A-Z0-9]{16}")
 # Log only well-formed key ids; a malformed one may be a misplaced secret.
 _CREDENTIAL = re.compile("(?:Credential=|&X-Amz-Credential=)(A[KS]IA[A-Z0-9]{16})(?:/|%2F)")
 _DONE = "done"
-# Columns of the audit log, by the names of the fields in records.
-_COLUMNS = {
-    "account": "account",
-    "user_arn": "user",
-    "action": "action",
-    "queue": "queue",
-    "client": "client",
-    "door": "door",
-    "request_id": "request_id",
-    "outcome": "outcome",
-    "parameters": "parameters",
-}
+# Columns of the audit log that have the names of the fields in records.
+_COLUMNS = "account", "action", "queue", "client", "door", "request_id", "outcome", "parameters"
 # Records of refusals, and of errors, of a caller per second, at most.
 _PER_SECOND = 50
 # Refusals of a caller that a worker writes to the database per minute, at most: 7.8 million in 90
@@ -96,8 +86,10 @@ class RequestLog:
             self._write(_record(request, outcome))
         else:
             caller = self._caller(request, call)
-            if isinstance(error, errors.QueueDoesNotExist) and call is not None:
-                self._count_missing(call, caller, error)
+            is_of_messages = call is not None and call.action.startswith(_OF_MESSAGES)
+            # Others may just ask for a queue that is gone.
+            if isinstance(error, errors.QueueDoesNotExist) and is_of_messages:
+                self._count_refusal(call, caller, error)
             if self._errors.allows(caller):
                 log.info("request", **_record(request, outcome))
 
@@ -125,11 +117,6 @@ class RequestLog:
     def _write(self, record: dict[str, Any]) -> None:
         log.info("audit", **record)
         self._audit.note(_columns(record))
-
-    def _count_missing(self, call: Call, caller: "Caller", error: errors.SqsError) -> None:
-        """Count a request for messages of a queue that is gone; others may just ask for it."""
-        if call.action.startswith(_OF_MESSAGES):
-            self._count_refusal(call, caller, error)
 
     def _count_refusal(self, call: Call | None, caller: "Caller", error: errors.SqsError) -> None:
         queue = None if call is None else queue_name(call)
@@ -203,14 +190,18 @@ class Limit:
 
 def _record(request: Request, outcome: Outcome) -> dict[str, Any]:
     call, error, response = outcome.call, outcome.failure, outcome.response
+    fields: dict[str, Any] = {}
+    if response is not None:
+        fields = {"status": response.status, "response_bytes": len(response.body)}
     return {
         "outcome": error.code if error is not None else _DONE,
         "request_id": request.request_id,
         "client": request.client,
-        "door": _door(response),
+        # Calls of the console have no response.
+        "door": "api" if response is not None else "console",
         "milliseconds": round(outcome.seconds * 1000, 1),
         "request_bytes": len(request.body),
-        **(_response_fields(response) if response is not None else {}),
+        **fields,
         **(
             _claimed_key(request)
             if call is None
@@ -235,18 +226,13 @@ def command_record(
 
 
 def _columns(record: dict[str, Any]) -> dict[str, Any]:
-    """Return the columns of the audit log for a record."""
     key, claimed = record.get("access_key"), record.get("claimed_access_key")
     return {
-        **{column: record.get(name) for column, name in _COLUMNS.items()},
+        **{column: record.get(column) for column in _COLUMNS},
+        "user_arn": record.get("user"),
         "access_key": key or claimed,
         "claimed": claimed is not None,
     }
-
-
-def _door(response: Response | None) -> Literal["api", "console"]:
-    """Return the door of a request; calls of the console have no response."""
-    return "console" if response is None else "api"
 
 
 def _identity_fields(identity: Identity) -> dict[str, Any]:
@@ -255,10 +241,6 @@ def _identity_fields(identity: Identity) -> dict[str, Any]:
         "access_key": identity.key_id,
         "user": identity.user or None,
     }
-
-
-def _response_fields(response: Response) -> dict[str, Any]:
-    return {"status": response.status, "response_bytes": len(response.body)}
 
 
 def _claimed_key(request: Request) -> dict[str, str]:

@@ -53,11 +53,6 @@ def check(settings: Settings) -> None:
         traces.close()
 
 
-def begin(traces: "Tracing", request: Request) -> "RequestSpan":
-    """Start the span of a request."""
-    return traces.request(request.method, request.headers)
-
-
 def end(span: "RequestSpan", request: Request, outcome: Outcome) -> None:
     """End the span of an answered request."""
     response, failure = outcome.response, outcome.failure
@@ -79,7 +74,6 @@ def end(span: "RequestSpan", request: Request, outcome: Outcome) -> None:
 
 
 def _describe(call: Call, outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    """Return the name and the attributes of a call's span."""
     name, result = call.action, outcome.result
     attributes: dict[str, Any] = {"messaging.operation.name": name}
     if kind := _TYPES.get(name):

@@ -222,7 +222,6 @@ def _variables(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _variable(header: str) -> str:
-    """Return the WSGI variable of a header."""
     name = header.upper().replace("-", "_")
     return name if name in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{name}"
 

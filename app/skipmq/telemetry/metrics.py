@@ -273,7 +273,28 @@ class Published(NamedTuple):
     is_alive: bool = True
 
 
-class Metrics:
+class Observer:
+    """A receiver of metrics, each under the values of its labels; this one keeps none."""
+
+    def count(self, event: str, labels: tuple[str, ...] = (), by: float = 1.0) -> None:
+        """Increment a counter."""
+
+    def show(self, state: str, value: float, labels: tuple[str, ...] = ()) -> None:
+        """Set a gauge."""
+
+    def forget(self, state: str) -> None:
+        """Remove all values of a gauge."""
+
+    def observe(self, event: str, value: float, labels: tuple[str, ...] = ()) -> None:
+        """Add a value to a histogram."""
+
+    def answered(
+        self, labels: tuple[str, ...], seconds: float, request_id: str, received: int, sent: int
+    ) -> None:
+        """Add a request, with the bytes of its body and of its answer's."""
+
+
+class Metrics(Observer):
     """The metrics of this process, which may run the janitor; for one event loop."""
 
     def __init__(self, *, janitor: bool = False) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from skipmq import release
 from skipmq.actions import checks
-from skipmq.broker import sessions
+from skipmq.broker import overview
 from skipmq.broker.node import Node
 from skipmq.broker.overview import Overview, OverviewSnapshot
 from skipmq.broker.upkeep import disk
@@ -162,7 +162,7 @@ async def list_sessions(node: Node, call: Call[extensions.ListSessions]) -> dict
     """
     if not may_list(node, call.identity):
         raise _denied(node, "may list its sessions.")
-    return {"Sessions": await sessions.listed(await _pool(node, call), call.deadline)}
+    return {"Sessions": await overview.sessions(await _pool(node, call), call.deadline)}
 
 
 async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str, Any]:
@@ -179,7 +179,7 @@ async def end_session(node: Node, call: Call[extensions.EndSession]) -> dict[str
         )
     checks.one_of(kind, _KINDS, "Kind")
     checks.between(parameters.ProcessId, 1, 2**31 - 1, "ProcessId", "Must be a process number.")
-    outcome = await sessions.end(
+    outcome = await overview.end_session(
         await _pool(node, call),
         parameters.ProcessId,
         parameters.StartedMicroseconds,

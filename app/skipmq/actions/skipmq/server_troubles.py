@@ -7,7 +7,7 @@ from typing import Any
 from skipmq.broker.trouble_kinds import KINDS, SILENT_SECONDS, bound, described
 from skipmq.broker.workers import Worker
 from skipmq.database import monitor
-from skipmq.database.locks import TableLock
+from skipmq.database.monitor import TableLock
 
 # A worker is slow that takes this many times as long as the median of the others.
 SLOW_FACTOR = 3

@@ -5,18 +5,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, timedelta
 from itertools import chain
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import frames, jdbc, partitions, queue_settings
-from skipmq.analytics.jdbc import Source
+from skipmq.analytics.jdbc import Source, watched
 from skipmq.analytics.lake import stored_rows, verify, windows
 from skipmq.analytics.lake.table_files import QueueDay
 from skipmq.analytics.lake.tables import Lake
-from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import RecordedDay, Server
 from skipmq.database import session
@@ -31,13 +30,8 @@ COMPARED_EVERY = timedelta(hours=12)
 # Records a day, its row count, the exported position, and the lake's identifier and URL in a
 # database, and returns whether the database has the same count.
 Record: TypeAlias = Callable[[date, int, int, str, str], bool]
-
-
-class Progress(Protocol):
-    """A progress callback."""
-
-    def __call__(self, done: int, total: int, rows: int) -> None:
-        """Report transactions done, transactions in total, and rows so far."""
+# Reports the transactions done, transactions in total, and rows so far.
+Progress: TypeAlias = Callable[[int, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,12 +232,51 @@ class _Export:
                     self._archive(database, database.record)
 
     def _archive(self, database: _Database, record: Record) -> None:
-        """Record the days that are over in their database."""
-        past = self._past[database.partition]
-        with database.source.connect() as connection:
-            past = {d for d in past if d in database.days or history.has_rows(connection, d)}
+        """Record the row count of each day that is over in its database, and the complete days.
+
+        Before it is recorded, all rows of a day are read back and compared with the digest that the
+        database gave for them, also twice a day after that. Damaged rows do not count, so a day
+        with some is no longer recorded and the database keeps it.
+        """
+        lake, server, damage = self._lake, database.server, self._damage
         recorded = self._recorded[database.partition]
-        self._archived |= _archived(self._lake, database, record, past, recorded, self._damage)
+        with database.source.connect() as connection:
+            counts = {
+                day: 0
+                for day in self._past[database.partition]
+                if day in database.days or history.has_rows(connection, day)
+            }
+        files = [
+            file
+            for file in lake.files
+            if file.partition == database.partition and file.day in counts
+        ]
+        for file in files:
+            counts[file.day] += file.rows
+        damaged = {each.day for each in damage if each.partition == database.partition}
+        known = {
+            day
+            for day, rows in counts.items()
+            if (last := recorded.get(day))
+            and (last.rows, last.lake) == (rows, lake.table.identifier)
+            and server.now - last.at < COMPARED_EVERY
+            and day not in damaged
+        }
+        compared = {
+            file.queue_day
+            for file in files
+            if file.day not in known and file.queue_day not in damage
+        }
+        damage |= {queue_day: [text] for queue_day, text in lake.altered(compared).items()}
+        for file in files:
+            if file.queue_day in damage:
+                counts[file.day] -= file.rows
+        place = lake.table.identifier, lake.table.lake
+        self._archived |= {
+            day
+            for day, rows in sorted(counts.items())
+            if day in known or record(day, rows, server.horizon, *place)
+        }
 
     def summary(self) -> Summary:
         """Return what was done."""
@@ -320,47 +353,3 @@ def _rewind_after_failover(lake: Lake, database: _Database, connection: Session)
             )
             return rows
     return 0
-
-
-def _archived(  # noqa: PLR0913, PLR0917 - what an export knows.
-    lake: Lake,
-    database: _Database,
-    record: Record,
-    days: set[date],
-    recorded: Mapping[date, RecordedDay],
-    damage: dict[QueueDay, list[str]],
-) -> set[date]:
-    """Record the row count of each day in its database; return the days that are complete.
-
-    Before it is recorded, all rows of a day are read back and compared with the digest that the
-    database gave for them, also twice a day after that. Damaged rows do not count, so a day with
-    some is no longer recorded and the database keeps it. Adds the problems found to `damage`.
-    """
-    server, counts = database.server, dict.fromkeys(days, 0)
-    files = [
-        file for file in lake.files if file.partition == database.partition and file.day in counts
-    ]
-    for file in files:
-        counts[file.day] += file.rows
-    damaged = {each.day for each in damage if each.partition == database.partition}
-    known = {
-        day
-        for day, rows in counts.items()
-        if (last := recorded.get(day))
-        and (last.rows, last.lake) == (rows, lake.table.identifier)
-        and server.now - last.at < COMPARED_EVERY
-        and day not in damaged
-    }
-    compared = {
-        file.queue_day for file in files if file.day not in known and file.queue_day not in damage
-    }
-    altered = lake.altered(compared)
-    damage |= {queue_day: [text] for queue_day, text in altered.items()}
-    for file in files:
-        if file.queue_day in damage:
-            counts[file.day] -= file.rows
-    return {
-        day
-        for day, rows in sorted(counts.items())
-        if day in known or record(day, rows, server.horizon, lake.table.identifier, lake.table.lake)
-    }

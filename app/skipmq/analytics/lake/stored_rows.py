@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from skipmq.analytics import delta, errors
+from skipmq.analytics.columns import DIGEST_MODULUS, DUCKDB_DIGEST
 from skipmq.analytics.delta import Table
-from skipmq.analytics.lake import digest, table_log
+from skipmq.analytics.lake import table_log
 from skipmq.analytics.lake.table_files import File, QueueDay, Written
 from skipmq.database.partitions import QUEUE_BITS
 
@@ -28,7 +29,7 @@ _END = 8
 DAMAGED = (pa.ArrowException, duckdb.Error, OSError, ValueError)
 # Columns that a file lacks, because it is older than they are, are null.
 _TOTAL = (
-    f"select count(*), {digest.DUCKDB}, [min(xid), max(xid)], [min(queue_id), max(queue_id)],"
+    f"select count(*), {DUCKDB_DIGEST}, [min(xid), max(xid)], [min(queue_id), max(queue_id)],"
     " [min(epoch_us(sent_at)), max(epoch_us(sent_at))],"
     " [min(epoch_us(settled_at)), max(epoch_us(settled_at))] from"
     " (from nothing union all by name select *, $queue as queue from stored)"
@@ -119,7 +120,7 @@ def altered(
                 return f"{table.url}/{file.path} has {rows} rows of {file.rows}"
             totals[file.path] = total
         total = sum(totals[file.path] for file in files[queue_day])
-        if total % digest.MODULUS == table.digest(queue_day):
+        if total % DIGEST_MODULUS == table.digest(queue_day):
             return ""
         day, queue, _ = queue_day
         paths = ", ".join(file.path for file in files[queue_day])

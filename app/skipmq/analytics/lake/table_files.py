@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from deltalake.transaction import AddAction, RemoveAction
 
-from skipmq.analytics.lake.digest import MODULUS
+from skipmq.analytics.columns import DIGEST_MODULUS
 
 # The columns of which files have statistics.
 STATISTICS = ("xid", "queue_id", "sent_at", "settled_at")
@@ -108,7 +108,7 @@ def digests_of(files: Iterable[Written]) -> dict[QueueDay, int]:
     """Return the digests of files by queue and day."""
     digests: dict[QueueDay, int] = {}
     for file in files:
-        digests[file.queue_day] = (digests.get(file.queue_day, 0) + file.digest) % MODULUS
+        digests[file.queue_day] = (digests.get(file.queue_day, 0) + file.digest) % DIGEST_MODULUS
     return digests
 
 

@@ -1,8 +1,8 @@
-"""The files of a Delta table as they are stored, and its log."""
+"""The files of a Delta table as they are stored, its log, and the names of what is in that."""
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake.fs import DeltaStorageHandler
 from pyarrow import fs, parquet
 
-from skipmq.analytics.lake.table_files import STATISTICS
+from skipmq.analytics.lake.table_files import STATISTICS, QueueDay
 
 # An entry of the log, or a checkpoint of it, in one file or several.
 _ENTRY = re.compile(r"/(\d{20})\.(checkpoint\..*)?(json|parquet)$")
@@ -20,6 +20,49 @@ _ENTRY = re.compile(r"/(\d{20})\.(checkpoint\..*)?(json|parquet)$")
 _READERS = 16
 _Read = TypeVar("_Read")
 _Result = TypeVar("_Result")
+# The names under which a table keeps what belongs to each partition, of which the first has those
+# of a single database, which may become one.
+# The application ID of the transaction whose version is the first xid that is not in the table, and
+# the key of our data in commits.
+WRITER = "skipmq"
+_DATABASE = "skipmq.database"
+# Without it delta-rs takes all columns to have statistics, and a filter on one that has none, as by
+# DuckDB over `to_pyarrow_dataset`, finds no row.
+_STATISTICS = "delta.dataSkippingStatsColumns"
+_RETENTION = "delta.deletedFileRetentionDuration"
+# The application ID of the transaction whose version is the number of the first day that is kept.
+EXPIRED = "skipmq.expired"
+
+
+def position(partition: int) -> str:
+    """Return the application ID of the transaction whose version is a partition's position."""
+    return f"{WRITER}/{partition}" if partition else WRITER
+
+
+def timeline(partition: int) -> str:
+    """Return the application ID of the transaction whose version is a partition's timeline."""
+    return f"skipmq.timeline/{partition}"
+
+
+def digest(queue_day: QueueDay) -> str:
+    """Return the application ID of the transaction whose version is the digest of these rows."""
+    day, queue, partition = queue_day
+    return f"skipmq.digest/{day}/{queue}" + (f"/{partition}" if partition else "")
+
+
+def properties(databases: Mapping[int, str]) -> dict[str, str]:
+    """Return the table's properties: the identifiers of its databases, by partition, and others."""
+    identifiers = {f"{_DATABASE}.{n}" if n else _DATABASE: each for n, each in databases.items()}
+    return identifiers | {_STATISTICS: ",".join(STATISTICS), _RETENTION: "interval 1 days"}
+
+
+def databases(properties: Mapping[str, str]) -> dict[int, str]:
+    """Return the identifiers of databases, by partition, in a table's properties."""
+    return {
+        int(name.removeprefix(_DATABASE).removeprefix(".") or 0): identifier
+        for name, identifier in properties.items()
+        if name == _DATABASE or name.startswith(f"{_DATABASE}.")
+    }
 
 
 def files(url: str) -> fs.FileSystem:
@@ -80,7 +123,6 @@ def complete(url: str, actions: Sequence[dict[str, Any]]) -> None:
 
 
 def _statistics(file_system: fs.FileSystem, path: str) -> dict[str, Any]:
-    """Return the statistics in the footer of a file."""
     try:
         footer = parquet.read_metadata(path, filesystem=file_system)
     except (pa.ArrowException, OSError, ValueError):

@@ -21,10 +21,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from skipmq.analytics import delta
-from skipmq.analytics.columns import HISTORY, PARTITION
+from skipmq.analytics.columns import DIGEST_MODULUS, HISTORY, PARTITION, SPARK_DIGEST
 from skipmq.analytics.delta import PARTITIONS, Table
 from skipmq.analytics.errors import ConflictError, LakeError
-from skipmq.analytics.lake import digest, storage, stored_rows
+from skipmq.analytics.lake import storage, stored_rows
 from skipmq.analytics.lake.table_files import File, QueueDay, Written
 from skipmq.analytics.lake.windows import Window
 from skipmq.database.partitions import QUEUE_BITS
@@ -36,6 +36,8 @@ _QUEUE = "substr(substring_index(substring_index(_metadata.file_path, '/', -2), 
 _STORED = StructType([field for field in HISTORY if field.name not in PARTITIONS])
 # Target size of compacted files in bytes.
 _COMPACTED_BYTES = 128 << 20
+# Files of a queue and a day that is not over which are not compacted.
+_MOST_FILES = 8
 _MAXIMUM_ROWS_PER_FILE = 5_000_000
 # Attempts of an erasure while there are other writers.
 _ATTEMPTS = 5
@@ -49,21 +51,6 @@ _WRITE_OPTIONS = {
     "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "fs.file.impl.disable.cache": "true",
 }
-
-
-def read(
-    spark: SparkSession, table: Table, accepts: Callable[[File], bool] = lambda _: True
-) -> DataFrame:
-    """Read the files of a table that `accepts` selects, with the columns of `columns.HISTORY`."""
-    paths = [f"{table.url}/{file.path}" for file in table.files if accepts(file)]
-    if not paths:
-        # An Arrow table, unlike a list, needs no Python on the executors.
-        return spark.createDataFrame(delta.SCHEMA.empty_table(), HISTORY)
-    return (
-        _parquet(spark, *paths)
-        .withColumns({"day": f.to_date("settled_at"), "partition": f.expr(PARTITION)})
-        .selectExpr(*HISTORY.names)
-    )
 
 
 class Lake:
@@ -112,7 +99,19 @@ class Lake:
 
     def frame(self, accepts: Callable[[File], bool] = lambda _: True) -> DataFrame:
         """Read the files that `accepts` selects, with the columns of `columns.HISTORY`."""
-        return read(self.spark, self.table, accepts)
+        paths = [f"{self.table.url}/{file.path}" for file in self.files if accepts(file)]
+        if not paths:
+            # An Arrow table, unlike a list, needs no Python on the executors.
+            return self.spark.createDataFrame(delta.SCHEMA.empty_table(), HISTORY)
+        return (
+            self.spark.read.schema(_STORED)
+            .option("parquet.page.verify-checksum.enabled", "true")
+            .parquet(*paths)
+            # Spark would take a queue of digits for a number.
+            .withColumn("queue", f.expr(_QUEUE))
+            .withColumns({"day": f.to_date("settled_at"), "partition": f.expr(PARTITION)})
+            .selectExpr(*HISTORY.names)
+        )
 
     def add(self, frame: DataFrame, window: Window) -> None:
         """Add the rows of a window; raise LakeError if they do not match its counts."""
@@ -124,7 +123,7 @@ class Lake:
                     " changed; see `skipmq partitions doctor`"
                 )
             rows, total = sum(file.rows for file in files), sum(file.digest for file in files)
-            if (rows, total % digest.MODULUS) != (window.rows, window.digest):
+            if (rows, total % DIGEST_MODULUS) != (window.rows, window.digest):
                 raise LakeError(
                     f"the {rows} rows of the new files are not the {window.rows} rows of the"
                     " database: nothing has been changed; run this again"
@@ -135,7 +134,7 @@ class Lake:
         """Replace the rows of a queue and day; raise LakeError unless they have this digest."""
         with self._written(frame) as files:
             written, total = sum(file.rows for file in files), sum(file.digest for file in files)
-            if (written, total % digest.MODULUS) != (rows, expected):
+            if (written, total % DIGEST_MODULUS) != (rows, expected):
                 raise LakeError(f"{written} rows were written of {rows}: nothing has been changed")
             old = [file for file in self.files if file.queue_day == queue_day]
             self.table.commit("repair", files, old, digests={queue_day: expected})
@@ -186,10 +185,10 @@ class Lake:
                 )
             )
             .where((f.col("xid") >= window.first) & (f.col("xid") < window.until))
-            .agg(f.count("*").alias("rows"), f.expr(digest.SPARK).alias("digest"))
+            .agg(f.count("*").alias("rows"), f.expr(SPARK_DIGEST).alias("digest"))
             .collect()[0]
         )
-        return row["rows"], int(row["digest"]) % digest.MODULUS
+        return row["rows"], int(row["digest"]) % DIGEST_MODULUS
 
     def altered(self, queue_days: Collection[QueueDay]) -> dict[QueueDay, str]:
         """Return the problems of queues and days whose rows are not those that were committed.
@@ -199,13 +198,13 @@ class Lake:
         return stored_rows.altered(self.table, queue_days, self._known)
 
     def compact(
-        self, *, before: date, file_limit: int = 8, excluded: Collection[QueueDay] = ()
+        self, *, before: date, excluded: Collection[QueueDay] = ()
     ) -> tuple[int, dict[QueueDay, str]]:
         """Compact the small files of each queue and day.
 
         Returns by how many files there are fewer, and the problems of queues and days whose rows
         are not those that were committed, before or after it; the former are not compacted, nor
-        are those `excluded`. From the day `before` on, only more than `file_limit` files are.
+        are those `excluded`. From the day `before` on, only more than _MOST_FILES files are.
         """
         small: dict[QueueDay, int] = {}
         for file in self.files:
@@ -214,7 +213,7 @@ class Lake:
         selected = [
             queue_day
             for queue_day, files in small.items()
-            if files > (1 if queue_day[0] < before else file_limit)
+            if files > (1 if queue_day[0] < before else _MOST_FILES)
         ]
         altered = self.altered(selected)
         compacted = [queue_day for queue_day in selected if queue_day not in altered]
@@ -273,7 +272,7 @@ class Lake:
         affected = {
             self._path(path): (int(rows), int(total))
             for path, rows, total in found.groupBy(f.input_file_name())
-            .agg(f.count("*"), f.expr(digest.SPARK))
+            .agg(f.count("*"), f.expr(SPARK_DIGEST))
             .collect()
         }
         old = [file for file in self.files if file.path in affected]
@@ -331,13 +330,3 @@ class Lake:
         """Return the path in the table of a file's URL from Spark."""
         _, _, path = self.table.url.partition("://")[2].partition("/")
         return unquote(url).partition(f"/{path}/")[2]
-
-
-def _parquet(spark: SparkSession, *paths: str) -> DataFrame:
-    """Read files of the table; Spark would take a queue of digits for a number."""
-    return (
-        spark.read.schema(_STORED)
-        .option("parquet.page.verify-checksum.enabled", "true")
-        .parquet(*paths)
-        .withColumn("queue", f.expr(_QUEUE))
-    )

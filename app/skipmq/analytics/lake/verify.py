@@ -8,12 +8,12 @@ from enum import StrEnum
 from pyspark.sql import SparkSession
 
 from skipmq.analytics import frames
+from skipmq.analytics.columns import DIGEST_MODULUS, POSTGRESQL_DIGEST
 from skipmq.analytics.delta import Table
-from skipmq.analytics.jdbc import Source
-from skipmq.analytics.lake import digest, stored_rows
+from skipmq.analytics.jdbc import Source, watched
+from skipmq.analytics.lake import stored_rows
 from skipmq.analytics.lake.table_files import File, QueueDay
 from skipmq.analytics.lake.tables import Lake
-from skipmq.analytics.lake.watch import watched
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import RecordedDay
 
@@ -102,7 +102,7 @@ def repair(spark: SparkSession, path: str, source: Source, found: Sequence[Discr
         condition = history.queue_day_condition(queue, day, lake.table.position(partition))
         frame = frames.selected(spark, database, condition)
         with database.connect() as session:
-            expected = history.digest(session, [condition], digest.POSTGRESQL) % digest.MODULUS
+            expected = history.digest(session, [condition], POSTGRESQL_DIGEST) % DIGEST_MODULUS
         with watched(spark, database):
             lake.replace(each.queue_day, frame, each.database_rows or 0, expected)
 
@@ -130,7 +130,6 @@ class _Held:
 
 
 def _compared(key: QueueDay, rows: int, held: _Held | None) -> Discrepancy:
-    """Compare the rows of a lake with those of the databases."""
     if held is None or key.partition not in held.partitions:
         return Discrepancy(key, rows, Asked.NOT_ASKED)
     if (key.day, key.partition) not in held.days:

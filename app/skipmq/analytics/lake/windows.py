@@ -11,7 +11,7 @@ from itertools import pairwise
 from time import sleep
 from typing import NamedTuple
 
-from skipmq.analytics.lake import digest
+from skipmq.analytics.columns import DIGEST_MODULUS, POSTGRESQL_DIGEST
 from skipmq.analytics.postgres import history
 from skipmq.analytics.postgres.history import Part, Server
 from skipmq.analytics.reports.period import day_bounds
@@ -121,7 +121,7 @@ def summed(
             yield condition
             sleep(pause)
 
-    total = history.digest(session, paced(), digest.POSTGRESQL) % digest.MODULUS
+    total = history.digest(session, paced(), POSTGRESQL_DIGEST) % DIGEST_MODULUS
     if rate:
         queries = replace(queries, fetch=min(queries.fetch, rate // 10))
     return rows, total, queries

@@ -5,11 +5,12 @@ The condition needs no sanitizing: it comes from the owner of the schema, who ha
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import psycopg
 
+from skipmq.analytics.postgres.history import within
 from skipmq.database.session import Session
 
 # Live messages with the columns of the history.
@@ -157,7 +158,8 @@ def erase_day(session: Session, condition: str, day: date) -> int:
             f"select settled_at, id, queue_id from {_HISTORY} h {_where(condition, day)}),"
             " erased as ("
             "delete from skipmq.history h using matching d where h.settled_at = d.settled_at"
-            f" and h.id = d.id and h.queue_id = d.queue_id and {_within(day, 'h')}"
+            f" and h.id = d.id and h.queue_id = d.queue_id and"
+            f" {within(day, column='h.settled_at')}"
             " returning h.message_id, h.queue_id),"
             " noted as (insert into skipmq.erased_message (message_id, queue_id, erased_at)"
             " select distinct on (message_id) message_id, queue_id, clock_timestamp() from erased"
@@ -182,13 +184,8 @@ def vacuum(session: Session, tables: Sequence[str]) -> None:
 
 def _where(condition: str, day: date | None = None) -> str:
     # The line break ends a comment in the condition.
-    settled = f" and {_within(day, 'h')}" if day else ""
+    settled = f" and {within(day)}" if day else ""
     return f"where ({condition}\n){settled}"
-
-
-def _within(day: date, table: str) -> str:
-    first, end = (f"timestamptz '{d} 00:00:00+00'" for d in (day, day + timedelta(days=1)))
-    return f"{table}.settled_at >= {first} and {table}.settled_at < {end}"
 
 
 def _rows(session: Session, query: str) -> list[Any]:
@@ -201,7 +198,6 @@ def _rows(session: Session, query: str) -> list[Any]:
 
 @contextlib.contextmanager
 def _condition_errors() -> Iterator[None]:
-    """Convert PostgreSQL's errors in a condition to ConditionError."""
     try:
         yield
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):

@@ -4,12 +4,12 @@ import contextlib
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from skipmq.database import session as database
 from skipmq.database.partitions import QUEUE_BITS
-from skipmq.database.session import Session
+from skipmq.database.session import Session, one
 from skipmq.protocol.identity import QueueName
 
 _SIZE = "h.body_bytes::bigint + h.attribute_bytes"
@@ -84,7 +84,7 @@ def server(session: Session) -> Server:
     flushes and replicates all asynchronous commits before it. A standby replays WAL that it has
     flushed; a failover that undoes some of it changes the timeline.
     """
-    standby, timeline, now, horizon, lag, system = _one(
+    standby, timeline, now, horizon, lag, system = one(
         session,
         "select s.standby, coalesce(s.timeline, 0), clock_timestamp(),"
         " pg_snapshot_xmin(pg_current_snapshot())::text::bigint,"
@@ -103,7 +103,7 @@ def server(session: Session) -> Server:
 def identity(session: Session) -> str:
     """Return what a database has in common with its standbys alone."""
     return str(
-        _one(
+        one(
             session,
             "select format('%s/%s', s.system_identifier, d.oid) from pg_control_system() s,"
             " pg_database d where d.datname = current_database()",
@@ -113,21 +113,21 @@ def identity(session: Session) -> str:
 
 def partition_addresses(session: Session) -> list[str] | None:
     """Return the addresses of a router's partitions, None for a database that is no router."""
-    if not _one(session, "select to_regnamespace('skipmq_router') is not null")[0]:
+    if not one(session, "select to_regnamespace('skipmq_router') is not null")[0]:
         return None
-    (addresses,) = _one(session, "select addresses from skipmq.partition_map()")
+    (addresses,) = one(session, "select addresses from skipmq.partition_map()")
     return list(addresses)
 
 
 def now(session: Session) -> datetime:
     """Return the database's time, in whole seconds."""
-    (moment,) = _one(session, "select date_trunc('second', clock_timestamp())")
+    (moment,) = one(session, "select date_trunc('second', clock_timestamp())")
     return moment  # type: ignore[no-any-return]
 
 
 def first_counted(session: Session) -> datetime | None:
     """Return when the first counted period with an event begins; they are kept for seven days."""
-    (moment,) = _one(session, "select min(start) from skipmq_views.queue_period")
+    (moment,) = one(session, "select min(start) from skipmq_views.queue_period")
     return moment  # type: ignore[no-any-return]
 
 
@@ -173,13 +173,13 @@ def record_archived_day(  # noqa: PLR0913, PLR0917 - a record.
     if another lake is the archive, unless this one `replaces` it.
     """
     query = "select skipmq.record_archived_day(%s, %s, %s, %s, %s, %s)"
-    (recorded,) = _one(session, query, day, rows, until, lake, place, replaces)
+    (recorded,) = one(session, query, day, rows, until, lake, place, replaces)
     return bool(recorded)
 
 
 def first_transaction(session: Session, since: datetime, until: datetime | None = None) -> int:
     """Return the first transaction of messages settled from `since` to before `until`, or 0."""
-    (first,) = _one(
+    (first,) = one(
         session,
         f"select min(h.xid) from {_METADATA} where h.settled_at >= %s"
         " and h.settled_at < coalesce(%s::timestamptz, 'infinity')",
@@ -191,14 +191,7 @@ def first_transaction(session: Session, since: datetime, until: datetime | None 
 
 def has_rows(session: Session, day: date) -> bool:
     """Return whether the history has a message settled on a day (UTC)."""
-    (found,) = _one(
-        session,
-        f"select exists (select from {_METADATA} where h.settled_at >= %s::timestamp at time zone"
-        " 'UTC' and h.settled_at < (%s + 1)::timestamp at time zone 'UTC')",
-        day,
-        day,
-    )
-    return bool(found)
+    return bool(one(session, f"select exists (select from {_METADATA} where {within(day)})")[0])
 
 
 def count(session: Session, first: int, until: int, width: int) -> list[Part]:
@@ -226,7 +219,7 @@ def count(session: Session, first: int, until: int, width: int) -> list[Part]:
 
 def fingerprint(session: Session, first: int, until: int) -> str:
     """Return a text that differs when the rows between two transactions are others."""
-    (text,) = _one(
+    (text,) = one(
         session,
         "select count(*) || '/'"
         " || coalesce(sum(hashtextextended(h.message_id || h.outcome, h.xid)), 0)"
@@ -239,7 +232,7 @@ def fingerprint(session: Session, first: int, until: int) -> str:
 
 def extent(session: Session, condition: str) -> Part | None:
     """Count the rows that match a condition; return None if there are none."""
-    rows, first, last, size, biggest = _one(
+    rows, first, last, size, biggest = one(
         session,
         f"select count(*), min(h.xid), max(h.xid), sum({_SIZE}), max({_SIZE})"
         f" from {_METADATA} where {condition}",
@@ -253,7 +246,7 @@ def digest(session: Session, conditions: Iterable[str], aggregate: str) -> int:
         f"select ({aggregate})::text from skipmq_views.history where {condition}"
         for condition in conditions
     )
-    return sum(int(_one(session, query)[0]) for query in queries)
+    return sum(int(one(session, query)[0]) for query in queries)
 
 
 def count_by_queue_and_day(session: Session, until: int) -> dict[tuple[date, str], int]:
@@ -269,11 +262,18 @@ def count_by_queue_and_day(session: Session, until: int) -> dict[tuple[date, str
 def queue_day_condition(queue: str, day: date, until: int) -> str:
     """Return the condition on a queue's messages settled on a day by transactions below `until`."""
     name = queue.replace("'", "''")
-    since = f"timestamptz '{day.isoformat()} 00:00:00+00'"
-    return (
-        f"queue = '{name}' and xid < {until} and settled_at >= {since}"
-        f" and settled_at < {since} + interval '1 day'"
-    )
+    return f"queue = '{name}' and xid < {until} and {within(day)}"
+
+
+def within(begin: date, end: date | None = None, column: str = "settled_at") -> str:
+    """Return the predicate that a time is from a day to before another (None: the next)."""
+    after = end or begin + timedelta(days=1)
+    return f"{column} >= {midnight(begin)} and {column} < {midnight(after)}"
+
+
+def midnight(day: date) -> str:
+    """Return the beginning of a day (UTC) as an SQL literal."""
+    return f"timestamptz '{day.isoformat()} 00:00:00+00'"
 
 
 def rows(
@@ -335,7 +335,7 @@ def exported_snapshot(session: Session) -> Iterator[tuple[str, str]]:
     Other sessions of the same server can import it by its name.
     """
     session.execute("begin isolation level repeatable read, read only")
-    name, text = _one(session, "select pg_export_snapshot(), pg_current_snapshot()::text")
+    name, text = one(session, "select pg_export_snapshot(), pg_current_snapshot()::text")
     ended = threading.Event()
     keepalive = threading.Thread(target=_keep_alive, args=(session, ended), daemon=True)
     keepalive.start()
@@ -361,13 +361,6 @@ def _keep_alive(session: Session, ended: threading.Event) -> None:
     with contextlib.suppress(database.Error):
         while not ended.wait(_KEEPALIVE_SECONDS):
             session.execute("select 1")
-
-
-def _one(session: Session, query: str, *parameters: Any) -> tuple[Any, ...]:
-    # Without parameters, % needs no escaping.
-    row = session.execute(query.encode(), parameters or None).fetchone()
-    assert row is not None
-    return row
 
 
 def _column(session: Session, query: str) -> list[Any]:

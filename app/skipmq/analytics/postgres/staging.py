@@ -7,7 +7,7 @@ from time import monotonic, sleep
 from uuid import UUID
 
 from skipmq.analytics.spark.outgoing import Outgoing, chunks
-from skipmq.database.session import Session
+from skipmq.database.session import Session, one
 from skipmq.protocol.identity import QueueName
 
 # The limits of a batch in one transaction, its messages and its groups in a FIFO queue: each group
@@ -76,13 +76,13 @@ class Batch:
         self, session: Session, parts: Sequence[UUID], count: int, limit: int, depth: int | None
     ) -> int | None:
         """Send the next messages; return how many, 0 at the end, None while the queue is full."""
-        row = session.execute(
+        (sent,) = one(
+            session,
             f"select skipmq.send_staged({_QUEUE}, p_batch => %s, p_parts => %s,"
             " p_count => %s, p_limit => %s::integer, p_depth => %s)",
-            (*self._place, self.number, list(parts), count, limit, depth),
-        ).fetchone()
-        assert row is not None
-        return row[0]  # type: ignore[no-any-return]
+            *(*self._place, self.number, list(parts), count, limit, depth),
+        )
+        return sent  # type: ignore[no-any-return]
 
     def discard(self, session: Session, parts: Sequence[UUID]) -> None:
         """Delete the messages of parts that are not being sent."""

@@ -26,20 +26,14 @@ class _Json(str):
 
 
 # The types of columns, and those of msgspec; a value of any other type is JSON.
-_ARROW = {
-    "string": pa.string(),
-    "integer": pa.int64(),
-    "number": pa.float64(),
-    "boolean": pa.bool_(),
-    "date-time": pa.timestamp("us", "UTC"),
+_TYPES: dict[str, tuple[pa.DataType, Any]] = {
+    "string": (pa.string(), str),
+    "integer": (pa.int64(), Integer),
+    "number": (pa.float64(), float),
+    "boolean": (pa.bool_(), bool),
+    "date-time": (pa.timestamp("us", "UTC"), DateTime),
 }
-_TYPES: dict[str, Any] = {
-    "string": str,
-    "integer": Integer,
-    "number": float,
-    "boolean": bool,
-    "date-time": DateTime,
-}
+_OTHER = (pa.string(), _Json)
 
 
 def columns(schema: str) -> pa.StructType:
@@ -88,7 +82,7 @@ def _type(shape: Shape) -> Any:
         return _object(shape) | None
     if shape.items:
         return list[_type(shape.items)] | None  # type: ignore[misc]
-    return _TYPES.get(shape.type, _Json) | None
+    return _TYPES.get(shape.type, _OTHER)[1] | None
 
 
 def _arrow(shape: Shape) -> pa.DataType:
@@ -96,4 +90,4 @@ def _arrow(shape: Shape) -> pa.DataType:
         return pa.struct([(name, _arrow(inner)) for name, inner in shape.properties.items()])
     if shape.items:
         return pa.list_(_arrow(shape.items))
-    return _ARROW.get(shape.type, pa.string())
+    return _TYPES.get(shape.type, _OTHER)[0]

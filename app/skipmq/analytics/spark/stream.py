@@ -273,15 +273,12 @@ class StreamReader(_PartitionReader, DataSourceStreamReader, SupportsTriggerAvai
         servers = {}
         for number, url in self._urls.items():
             try:
-                servers[number] = self._server(url)
+                with self._access.connect(url) as connection:
+                    servers[number] = history.server(connection)
             except session.Unavailable:
                 if all_ or not self._is_router:
                     raise
         return servers
-
-    def _server(self, url: str) -> Server:
-        with self._access.connect(url) as connection:
-            return history.server(connection)
 
     def _joined(self, offsets: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
         """Return the offset of these of each database; the keys of JSON are strings."""

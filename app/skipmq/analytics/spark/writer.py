@@ -97,7 +97,7 @@ class _Writer:
             return
         stream = parts[0].stream
         if refused := sum(part.refused_rows for part in parts):
-            self._abort(parts)
+            self.abort(parts)
             named = [
                 f"partition {part.partition}, row {row}: {reason}"
                 for part in parts
@@ -114,7 +114,8 @@ class _Writer:
             sent = self._batch(stream, batch).deliver(connection, ids, count, groups, depth=depth)
             deque(sent, maxlen=0)
 
-    def _abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+    def abort(self, messages: Sequence[WriterCommitMessage | None], *_: Any) -> None:
+        """Delete what the tasks have staged; of a batch of a stream its number follows."""
         if parts := [message for message in messages if isinstance(message, Part)]:
             with self._target.connect() as connection:
                 self._batch(parts[0].stream).discard(connection, [part.id for part in parts])
@@ -141,10 +142,6 @@ class BatchWriter(_Writer, DataSourceWriter):
         """Send what the tasks have staged; raise SendError for refused rows."""
         self._commit(0 if self._id else None, messages)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete what the tasks have staged."""
-        self._abort(messages)
-
 
 class StreamWriter(_Writer, DataSourceStreamWriter):
     """Sends the batches of a query, each once; a query is known by its checkpoint."""
@@ -159,7 +156,3 @@ class StreamWriter(_Writer, DataSourceStreamWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Send what the tasks have staged; raise SendError for refused rows."""
         self._commit(batchId, messages)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """Delete what the tasks have staged."""
-        self._abort(messages)

@@ -15,7 +15,7 @@ the whole database looks alike.
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextvars import Context
 from itertools import chain
@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from skipmq.broker.messages.turns import in_turn
 from skipmq.protocol import errors
 
 if TYPE_CHECKING:
@@ -78,21 +77,25 @@ class Load:
 
 
 class _Waiting(Generic[Request, Result]):
-    """The waiting entries of a group, the sum of their weights, and the number of who serves it."""
+    """The waiting entries of a group, the sum of their weights, and the number of who serves it.
 
-    __slots__ = ("delay", "enough", "entries", "served_by", "weight")
+    A group is a key's, or a key's and a queue's.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("delay", "enough", "entries", "group", "loop", "served_by", "weight")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, group: tuple[Any, int]) -> None:
+        self.loop, self.group = loop, group
         self.entries: list[_Entry[Request, Result]] = []
         self.weight = self.served_by = 0
         # Resolved when there are enough entries, while a transaction waits for them.
         self.delay: asyncio.Future[None] | None = None
         self.enough = 0
 
-    async def more(self, loop: asyncio.AbstractEventLoop, enough: int, seconds: float) -> None:
+    async def more(self, enough: int, seconds: float) -> None:
         """Wait until there are enough entries, for some seconds at most."""
-        self.enough, self.delay = enough, loop.create_future()
-        timer = loop.call_later(seconds, self.begin)
+        self.enough, self.delay = enough, self.loop.create_future()
+        timer = self.loop.call_later(seconds, self.begin)
         try:
             await self.delay
         finally:
@@ -109,7 +112,7 @@ class _Waiting(Generic[Request, Result]):
         entries = [entry for entry in self.entries if not entry.result.done()]
         self.entries, weight, self.weight = [], self.weight, 0
         if weight > most:
-            entries, self.entries = in_turn(entries, most)
+            entries, self.entries = _in_turn(entries, most)
             self.weight = sum([entry.weight for entry in self.entries])
         entries.sort(key=_QUEUE)
         return entries
@@ -149,7 +152,7 @@ class GroupCommit(Generic[Key, Request, Result]):
         self._traces = traces
         # An empty context, so that the first request's span is not current for all others.
         self._context = None if traces is None else Context()
-        # The waiting entries of each group that is being served: a key's, or a key's and a queue's.
+        # The waiting entries of each group that is being served.
         self._waiting: dict[tuple[Key, int], _Waiting[Request, Result]] = {}
         self._running: dict[asyncio.Task[None] | None, Sequence[_Entry[Request, Result]]] = {}
         # The queues that are served apart, and until when.
@@ -186,9 +189,9 @@ class GroupCommit(Generic[Key, Request, Result]):
     def _add(self, group: tuple[Key, int], entry: _Entry[Request, Result]) -> None:
         waiting = self._waiting.get(group)
         if waiting is None:
-            waiting = self._waiting[group] = _Waiting()
             loop = asyncio.get_running_loop()
-            loop.call_soon(self._begin, loop, group, waiting, context=self._context)
+            waiting = self._waiting[group] = _Waiting(loop, group)
+            loop.call_soon(self._begin, waiting, context=self._context)
         waiting.entries.append(entry)
         waiting.weight += entry.weight
         self._load.requests += not group[1]
@@ -196,26 +199,17 @@ class GroupCommit(Generic[Key, Request, Result]):
         if waiting.delay is not None and len(waiting.entries) >= waiting.enough:
             waiting.begin()
 
-    def _begin(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        group: tuple[Key, int],
-        waiting: _Waiting[Request, Result],
-    ) -> None:
+    def _begin(self, waiting: _Waiting[Request, Result]) -> None:
+        loop = waiting.loop
         if self._expiry is None:
             self._expiry = loop.call_later(_INTERVAL, self._expire, loop)
-        task = loop.create_task(self._serve(loop, group, waiting))
+        task = loop.create_task(self._serve(waiting))
         # The loop keeps only weak references to tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        group: tuple[Key, int],
-        waiting: _Waiting[Request, Result],
-    ) -> None:
-        apart = group[1]
+    async def _serve(self, waiting: _Waiting[Request, Result]) -> None:
+        apart = waiting.group[1]
         server, number = asyncio.current_task(), waiting.served_by
         # Those who are served apart do not count, since they may be stuck.
         load = Load() if apart else self._load
@@ -224,14 +218,14 @@ class GroupCommit(Generic[Key, Request, Result]):
             while waiting.entries and waiting.served_by == number:
                 enough = 1 if apart else min(_ENOUGH, load.requests // load.groups)
                 if len(waiting.entries) < enough:
-                    await waiting.more(loop, enough, min(_LONGEST_DELAY, self._took))
+                    await waiting.more(enough, min(_LONGEST_DELAY, self._took))
                 had = len(waiting.entries)
                 batch = waiting.take(self._max_weight)
                 taken = had - len(waiting.entries)
                 try:
                     if batch:
                         self._running[server] = batch
-                        await self._serve_in_time(loop, group, waiting, batch, taken)
+                        await self._serve_in_time(waiting, batch, taken)
                 finally:
                     if waiting.served_by == number:
                         load.requests -= taken
@@ -239,25 +233,23 @@ class GroupCommit(Generic[Key, Request, Result]):
             self._running.pop(server, None)
             if waiting.served_by == number:
                 load.groups -= 1
-                del self._waiting[group]
+                del self._waiting[waiting.group]
                 load.requests -= len(waiting.entries)
                 for entry in waiting.entries:  # Empty, unless the loop is stopping.
                     entry.result.cancel()
 
     async def _serve_in_time(
         self,
-        loop: asyncio.AbstractEventLoop,
-        group: tuple[Key, int],
         waiting: _Waiting[Request, Result],
         batch: Sequence[_Entry[Request, Result]],
         taken: int,
     ) -> None:
         """Run a transaction; while one of one queue takes long, others overtake it."""
-        key, apart = group
+        key, apart = waiting.group
         timer, number, queue_id = None, waiting.served_by, batch[0].queue_id
         if self._overtaken_after is not None and not apart and not _has_several(batch):
-            timer = loop.call_later(
-                self._overtaken_after, self._overtake, loop, group, waiting, queue_id, taken
+            timer = waiting.loop.call_later(
+                self._overtaken_after, self._overtake, waiting, queue_id, taken
             )
         began = monotonic()
         try:
@@ -271,21 +263,14 @@ class GroupCommit(Generic[Key, Request, Result]):
             if timer is not None:
                 timer.cancel()
 
-    def _overtake(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        group: tuple[Key, int],
-        waiting: _Waiting[Request, Result],
-        queue_id: int,
-        taken: int,
-    ) -> None:
+    def _overtake(self, waiting: _Waiting[Request, Result], queue_id: int, taken: int) -> None:
         """Serve a group before its transaction of one queue has ended; serve that queue apart."""
         self.set_apart(queue_id)
         # No other waits for more requests because of those.
         self._load.requests -= taken
         self._load.groups -= 1
         waiting.served_by += 1
-        self._begin(loop, group, waiting)
+        self._begin(waiting)
 
     def _expire(self, loop: asyncio.AbstractEventLoop) -> None:
         now = monotonic()
@@ -352,7 +337,6 @@ class GroupCommit(Generic[Key, Request, Result]):
             await self._find_cause(key, batch, error)
 
     def _set_busy_apart(self, batch: Sequence[_Entry[Request, Result]]) -> None:
-        """Serve queues apart that had many requests in a transaction."""
         for queue_id, requests in Counter(map(_QUEUE, batch)).items():
             if requests >= _MANY:
                 self.set_apart(queue_id)
@@ -385,5 +369,29 @@ def _fail(entry: _Entry[Request, Result], error: Exception) -> None:
 
 
 def _has_several(batch: Sequence[_Entry[Request, Result]]) -> bool:
-    """Return whether requests, by queue, are those of several."""
     return batch[0].queue_id != batch[-1].queue_id
+
+
+def _in_turn(
+    entries: Sequence[_Entry[Request, Result]], most: int
+) -> tuple[list[_Entry[Request, Result]], list[_Entry[Request, Result]]]:
+    """Return one entry of each queue, then another one of each, and those that are too many.
+
+    The weights of the first add up to `most` at most, unless it is one entry. Of the others, the
+    queue whose turn is next comes first.
+    """
+    queues: dict[int, deque[_Entry[Request, Result]]] = {}
+    for entry in entries:
+        queues.setdefault(entry.queue_id, deque()).append(entry)
+    turns = deque(queues.values())
+    taken: list[_Entry[Request, Result]] = []
+    weight = 0
+    while turns and (not taken or weight + turns[0][0].weight <= most):
+        entry = turns[0].popleft()
+        taken.append(entry)
+        weight += entry.weight
+        if turns[0]:
+            turns.rotate(-1)
+        else:
+            turns.popleft()
+    return taken, list(chain.from_iterable(turns))

@@ -4,10 +4,9 @@ import asyncio
 from asyncio import Future
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from skipmq.broker.messages import statements
-from skipmq.broker.messages.budget import Budget
 from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMessage
 from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
@@ -25,16 +24,11 @@ from skipmq.broker.messages.operations import (
 from skipmq.broker.messages.receipts import Receipt
 from skipmq.broker.messages.watermark import Bounds, PendingProbe, Probe, Scan, Scans
 from skipmq.broker.queues import Queue
-from skipmq.database.partitions import QUEUE_BITS, Database
-from skipmq.database.replication import Replication
+from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.retry import DatabaseError
 from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
-
-if TYPE_CHECKING:
-    from skipmq.telemetry.tracing import Tracing
-
 
 # A retried send looks for its messages among those of these last seconds: the longest
 # SKIPMQ_FAILOVER_WAIT, and the difference between the clocks of two servers.
@@ -47,7 +41,6 @@ _READABLE = 100
 
 
 def _columns(messages: Sequence[OutgoingMessage]) -> tuple[list[Any] | None, ...]:
-    """Return the parameters for messages to send."""
     return (
         [m.message_id for m in messages],
         [m.body for m in messages],
@@ -66,15 +59,8 @@ class StandardMessages(Messages):
     _change_calls = statements.CHANGE
     _waits = True
 
-    def __init__(
-        self,
-        database: Database,
-        replication: Replication,
-        tracing: "Tracing | None" = None,
-        bytes_: Budget | None = None,
-        scans: Scans | None = None,
-    ) -> None:
-        super().__init__(database, replication, tracing, bytes_)
+    def __init__(self, *arguments: Any, scans: Scans | None = None, **named: Any) -> None:
+        super().__init__(*arguments, **named)
         self._scans = scans or Scans()
         self._unique_sends = self._grouped("send-unique", self._send_unique)
         self._deletes = self._grouped("delete", self._delete, overtaken_after=OVERTAKEN_AFTER)

@@ -113,8 +113,8 @@ def _with_duckdb(
 def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInput]:
     with Opened(settings) as opened:
         spark, source = opened.spark_and_source(selection.lake)
-        from skipmq.analytics import queue_settings, sources  # noqa: PLC0415
-        from skipmq.analytics.reports.engines.spark import SparkEngine  # noqa: PLC0415
+        from skipmq.analytics import frames, queue_settings, sources  # noqa: PLC0415
+        from skipmq.analytics.reports.engines import SparkEngine  # noqa: PLC0415
 
         table = lake_table(spark, selection.lake)
         check_queues(source, table, selection.queues)
@@ -122,7 +122,9 @@ def _with_spark(settings: Settings, selection: Selection) -> Iterator[ReportInpu
         begin, names = period.before.since, selection.queues
         with out.status("reading"):
             if selection.lake and table:
-                history = sources.from_lake(spark, selection.lake, begin, names, as_of=period.until)
+                history = frames.lake(
+                    spark, selection.lake, since=begin, queues=names, as_of=period.until
+                )
                 since = sources.lake_since(table)
                 present = queue_settings.from_lake(table.lake)
             else:

@@ -15,7 +15,8 @@ from skipmq.cli.analytics.errors import DUCKDB, check_spark
 from skipmq.cli.environment import data_folder, open_database
 from skipmq.cli.output import out
 from skipmq.config.settings import Settings
-from skipmq.database import embedded, router, schema, session
+from skipmq.database import embedded, schema, session
+from skipmq.database.router.partition_map import owner_urls
 from skipmq.database.session import Session
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class Opened(ExitStack):
         Raises like `spark_and_database`. The block raises session.Unavailable if one freezes.
         """
         spark, source = self.spark_and_database()
-        from skipmq.analytics.lake.watch import watched  # noqa: PLC0415 - as above.
+        from skipmq.analytics.jdbc import watched  # noqa: PLC0415 - as above.
 
         self.enter_context(watched(spark, source))
         return spark, source
@@ -149,7 +150,7 @@ class Opened(ExitStack):
         url, _ = self._urls
         urls = [url]
         if (found := routed(url)) is not None:
-            urls = router.owner_urls(url)[0] if as_owner else found
+            urls = owner_urls(url)[0] if as_owner else found
         return [
             self.enter_context(session.connect(each, "skipmq analytics", writing=True))
             for each in urls

@@ -37,37 +37,37 @@ class Contents:
     install: Callable[[str], None]
 
 
-def start_ephemeral(*, contents: Contents | None = None, bin_dir: Path | None = None) -> Server:
+def start_ephemeral(*, contents: Contents | None = None) -> Server:
     """Start a server in a temporary folder, which is removed with its last user.
 
     With `contents` they are in its database, unless no template can be kept. Raises EmbeddedError.
     """
-    template = None if contents is None else _template(contents, bin_dir)
+    template = None if contents is None else _template(contents)
     if template is not None:
         try:
             with locked(template.parent, fcntl.LOCK_SH):
-                return _start(bin_dir, template)
+                return _start(template)
         except (OSError, EmbeddedError):
             # It was removed or damaged meanwhile.
             remove(template)
-    return _start(bin_dir, None)
+    return _start(None)
 
 
-def _start(bin_dir: Path | None, template: Path | None) -> Server:
+def _start(template: Path | None) -> Server:
     data_dir = Path(tempfile.mkdtemp(prefix="skipmq-"))
     try:
         if os.geteuid() == 0:
             data_dir.chmod(0o711)
-        return server.start(data_dir, ephemeral=True, bin_dir=bin_dir, template=template)
+        return server.start(data_dir, ephemeral=True, template=template)
     except BaseException:
         shutil.rmtree(data_dir, ignore_errors=True)
         raise
 
 
-def _template(contents: Contents, bin_dir: Path | None) -> Path | None:
+def _template(contents: Contents) -> Path | None:
     """Return the template with these contents, made if it is missing; None where it cannot be."""
     try:
-        programs = binaries.find(bin_dir)
+        programs = binaries.find(None)
         cache = _cache()
         if not cache.is_absolute():  # The account has no home.
             return None
@@ -80,7 +80,7 @@ def _template(contents: Contents, bin_dir: Path | None) -> Path | None:
         lock = server.lock(cache / "template.lock", fcntl.LOCK_EX)
         try:
             if not found.exists():  # Another process may have made it meanwhile.
-                _make(found, contents, bin_dir)
+                _make(found, contents)
         finally:
             os.close(lock)
     except (OSError, EmbeddedError):
@@ -101,13 +101,13 @@ def _digest(contents: Contents, programs: Programs) -> str:
     return hashlib.blake2b(repr(build).encode(), digest_size=8).hexdigest()
 
 
-def _make(template: Path, contents: Contents, bin_dir: Path | None) -> None:
+def _make(template: Path, contents: Contents) -> None:
     """Make a template; one that was interrupted is carried on."""
     _remove_unused(template.parent)
     data_dir = template.with_suffix(".new")
     data_dir.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
     (data_dir / "local.conf").write_text(_UNSAFE)
-    with server.start(data_dir, bin_dir=bin_dir) as running:
+    with server.start(data_dir) as running:
         contents.install(running.url)
     # Its keeper holds this lock until PostgreSQL has stopped.
     os.close(server.lock(data_dir / "keeper.lock", fcntl.LOCK_EX))

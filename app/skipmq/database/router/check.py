@@ -16,6 +16,7 @@ from skipmq.database.router.partition_map import (
     owner_urls,
     partition_urls,
 )
+from skipmq.database.session import one
 
 # The queues of a partition whose ids belong to another one, and whether its sequence of messages
 # would give such numbers.
@@ -147,23 +148,23 @@ class _Examined:
         self.reachable[number] = url
 
     def _examine_queues(self, number: int, connection: psycopg.Connection[Any]) -> None:
-        (unfit,) = _row(connection, _UNFIT, QUEUE_BITS, number)
-        (is_astray,) = _row(connection, _NEXT, MESSAGE_BITS, number)
+        (unfit,) = one(connection, _UNFIT, QUEUE_BITS, number)
+        (is_astray,) = one(connection, _NEXT, MESSAGE_BITS, number)
         if unfit or is_astray:
             self.add(
                 f"partition {number} has {unfit} queues whose numbers belong elsewhere"
                 + (", and so do the next numbers of its sequences" if is_astray else ""),
                 "restore a backup of this partition, or make it again from an empty database",
             )
-        (relocated,) = _row(connection, _RELOCATED)
+        (relocated,) = one(connection, _RELOCATED)
         if relocated is not None:
             self.add(
                 f"queues of partition {number} wait on their way to another one ({relocated})",
                 "run `skipmq partitions rebalance`, which continues",
                 is_fatal=False,
             )
-        self.receipt_keys.add(_row(connection, copying.RECEIPT_KEYS)[0])
-        self.access_keys.add(_row(connection, copying.ACCESS_KEYS)[0])
+        self.receipt_keys.add(one(connection, copying.RECEIPT_KEYS)[0])
+        self.access_keys.add(one(connection, copying.ACCESS_KEYS)[0])
         for row in connection.execute(_QUEUES):
             self.queues.setdefault(row[:3], []).append(number)
         for account, region, name, place in connection.execute(_PLACES):
@@ -187,7 +188,7 @@ class _Examined:
         for name, place in self.places.items():
             if place in self.reachable and place not in self.queues.get(name, []):
                 with maintenance.connect(self.reachable[place], autocommit=False) as connection:
-                    if not _row(connection, _HAS, *name)[0]:
+                    if not one(connection, _HAS, *name)[0]:
                         missing.setdefault(place, []).append(name[2])
         for number, names in missing.items():
             self.add(
@@ -219,9 +220,3 @@ class _Examined:
 
 def _listed(names: list[str]) -> str:
     return f"{len(names)} queues ({', '.join(sorted(names)[:3])})"
-
-
-def _row(connection: psycopg.Connection[Any], query: Any, *parameters: object) -> Any:
-    row = connection.execute(query, parameters).fetchone()
-    assert row is not None
-    return row

@@ -11,7 +11,9 @@ from skipmq.database.router.partition_map import MapError
 
 # What all partitions have alike: the keys of receipt handles, access keys, those that were revoked,
 # ended sessions.
-_KEY_TABLES = ("receipt_key", "access_key", "revoked_key", "ended_session")
+_KEY_TABLES: tuple[LiteralString, ...] = (
+    *("skipmq.receipt_key", "skipmq.access_key", "skipmq.revoked_key", "skipmq.ended_session"),
+)
 RECEIPT_KEYS = (
     "select md5(string_agg(encode(key, 'hex'), ',' order by made_at)) from skipmq.receipt_key"
 )
@@ -144,10 +146,5 @@ def copy_keys(source: str, target: psycopg.Connection[Any]) -> None:
     """
     with maintenance.connect(source, autocommit=False) as connection:
         for table in _KEY_TABLES:
-            target.execute(f"delete from skipmq.{table}".encode())
-            with (
-                connection.cursor().copy(f"copy skipmq.{table} to stdout".encode()) as rows,
-                target.cursor().copy(f"copy skipmq.{table} from stdin".encode()) as into,
-            ):
-                for block in rows:
-                    into.write(block)
+            target.execute(sql.SQL("delete from {}").format(sql.SQL(table)))
+            _copy_rows(connection, target, table, sql.SQL("true"), {})

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import psycopg
 
 from skipmq.database import address, maintenance
+from skipmq.database.session import one
 
 _IS_SUPERUSER = "select rolsuper from pg_roles where rolname = current_user"
 _NODE_LOGIN = """
@@ -49,7 +50,7 @@ def has_queues(url: str) -> bool:
     """Return whether a database has, or had, queues; raise psycopg.OperationalError."""
     with maintenance.connect(url) as connection:
         query = "select exists (select from skipmq.generation)"
-        return bool(one(connection.execute(query).fetchone())[0])
+        return bool(one(connection, query)[0])
 
 
 def grown(whole: PartitionMap, by: int) -> PartitionMap:
@@ -70,22 +71,18 @@ def find_map(url: str) -> PartitionMap:
     """
     with maintenance.connect(url) as connection:
         if exists(connection, "skipmq_router.map"):
-            row = connection.execute(
-                "select map_id, partitions, homes, null from skipmq_router.map"
-            )
+            query = "select map_id, partitions, homes, null from skipmq_router.map"
         elif exists(connection, "skipmq.cluster"):
-            row = connection.execute(
-                "select map_id, partitions, homes, partition from skipmq.cluster"
-            )
+            query = "select map_id, partitions, homes, partition from skipmq.cluster"
         else:
             raise MapError(f"{address.shown(url)} has no SkipMQ: run `skipmq partitions init`")
-        return PartitionMap(*one(row.fetchone()))
+        return PartitionMap(*one(connection, query))
 
 
 def partition_urls(router: str) -> list[str]:
     """Return the addresses of a router's partitions, without users and passwords."""
     with maintenance.connect(router) as connection:
-        return list(one(connection.execute(_ADDRESSES).fetchone())[0])
+        return list(one(connection, _ADDRESSES)[0])
 
 
 def owner_urls(router: str) -> tuple[list[str], str]:
@@ -95,9 +92,9 @@ def owner_urls(router: str) -> tuple[list[str], str]:
     PGPASSWORD or PGPASSFILE. Raises MapError for another user.
     """
     with maintenance.connect(router) as connection:
-        if not one(connection.execute(_IS_SUPERUSER).fetchone())[0]:
+        if not one(connection, _IS_SUPERUSER)[0]:
             raise MapError(f"{address.shown(router)} is no superuser's address")
-        owner = one(connection.execute("select owner from skipmq_router.map").fetchone())[0]
+        (owner,) = one(connection, "select owner from skipmq_router.map")
         row = connection.execute(_NODE_LOGIN).fetchone()
     user = {"user": owner} if owner else {}
     urls = [psycopg.conninfo.make_conninfo(url, **user) for url in partition_urls(router)]
@@ -106,10 +103,4 @@ def owner_urls(router: str) -> tuple[list[str], str]:
 
 def exists(connection: psycopg.Connection[Any], table: str) -> bool:
     """Return whether a database has a table."""
-    return one(connection.execute("select to_regclass(%s)", (table,)).fetchone())[0] is not None
-
-
-def one(row: Any) -> Any:
-    """Return the row of a query that has one."""
-    assert row is not None
-    return row
+    return one(connection, "select to_regclass(%s)", table)[0] is not None

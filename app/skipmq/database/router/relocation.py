@@ -27,6 +27,7 @@ from skipmq.database import maintenance
 from skipmq.database.partitions import QUEUE_BITS, chosen
 from skipmq.database.router import copying
 from skipmq.database.router.partition_map import MapError, PartitionMap
+from skipmq.database.session import one
 
 # An advisory lock of the first partition: one process moves queues at a time.
 _LOCK = 0x536B69704D72
@@ -178,8 +179,7 @@ class Mover:
     def alone(self) -> Iterator[None]:
         """Exclude other processes that move queues of this map; raise BusyError if there is one."""
         with self._connected(0) as first:
-            row = first.execute("select pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
-            if row is None or not row[0]:
+            if not one(first, "select pg_try_advisory_lock(%s)", _LOCK)[0]:
                 raise BusyError(
                     "another process moves queues of these partitions: wait for it, or, where it no"
                     f" longer works: {maintenance.holder(first, _LOCK)}"

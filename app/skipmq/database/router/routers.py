@@ -13,17 +13,15 @@ from skipmq.database import address, maintenance, pins, rights, schema
 from skipmq.database.connection import LIMITS
 from skipmq.database.partitions import QUEUE_BITS
 from skipmq.database.router import copying, routing
-from skipmq.database.router.partition_map import MESSAGE_BITS, MapError, PartitionMap, exists, one
+from skipmq.database.router.partition_map import MESSAGE_BITS, MapError, PartitionMap, exists
+from skipmq.database.session import one
 
 # What a router's connections to partitions get: a node's, since its statements run there.
-_PARAMETERS = {
+_PARAMETERS = pins.KEEPALIVE | {
     "application_name": "skipmq router",
     "connect_timeout": "2",
     # Also for the attempt to connect, for which PL/Proxy has no limit: the next server is tried.
     "tcp_user_timeout": "3000",
-    "keepalives_idle": "5",
-    "keepalives_interval": "2",
-    "keepalives_count": "3",
 }
 
 
@@ -35,13 +33,8 @@ def assign(url: str, number: int, whole: PartitionMap, first: str) -> None:
     """
     with maintenance.connect(url, autocommit=False) as connection:
         schema.lock(connection)
-        present = PartitionMap(
-            *one(
-                connection.execute(
-                    "select map_id, partitions, homes, partition from skipmq.cluster for update"
-                ).fetchone()
-            )
-        )
+        query = "select map_id, partitions, homes, partition from skipmq.cluster for update"
+        present = PartitionMap(*one(connection, query))
         if present.map_id is not None and (present.map_id, present.homes, present.partition) != (
             whole.map_id,
             whole.homes,
@@ -181,12 +174,7 @@ end $$
 def _extension(connection: psycopg.Connection[Any]) -> None:
     try:
         connection.execute("create extension if not exists plproxy")
-    except psycopg.errors.FeatureNotSupported as error:
-        raise MapError(
-            "the router's server has no extension plproxy: install its package (Debian:"
-            " postgresql-15-plproxy); the embedded PostgreSQL does not have it"
-        ) from error
-    except psycopg.errors.UndefinedFile as error:
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile) as error:
         raise MapError(
             "the router's server has no extension plproxy: install its package (Debian:"
             " postgresql-15-plproxy); the embedded PostgreSQL does not have it"

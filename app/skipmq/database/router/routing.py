@@ -5,8 +5,8 @@ Source: PL/Proxy 2.10, "Language Syntax".
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import LiteralString
 
@@ -26,8 +26,7 @@ _PAGED = re.compile(r"to all partitions; paged by (.*)\.", re.DOTALL)
 _MERGED = re.compile(r"to all partitions; the rows are merged, (.*)\.", re.DOTALL)
 _SIGNATURES: LiteralString = """
 select
-  p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), p.proretset,
-  p.provolatile,
+  p.proname, pg_get_function_arguments(p.oid), pg_get_function_result(p.oid),
   array(
     select a.name
     from unnest(p.proargnames, coalesce(p.proargmodes, '{}'::"char"[]))
@@ -44,11 +43,12 @@ select
       jsonb_build_array(quote_ident(a.name), format_type(a.type, null)) order by a.place)
     from unnest(p.proargnames, p.proargmodes, p.proallargtypes)
       with ordinality a (name, mode, type, place)
-    where a.mode in ('t', 'o')), '[]')
+    where a.mode in ('t', 'o')), '[]'),
+  case p.provolatile when 'i' then 'immutable' when 's' then 'stable' else 'volatile' end,
+  p.proretset
 from pg_proc p
 where p.pronamespace = 'skipmq'::regnamespace
 """
-_VOLATILITY = {"i": "immutable", "s": "stable", "v": "volatile"}
 # What sql/router/ calls is generated.
 HAND_WRITTEN = "by sql/router/."
 _HEAD = re.compile(r"^create function skipmq\.(\w+)$", re.MULTILINE)
@@ -59,63 +59,43 @@ class RoutingError(Exception):
     """A contract whose routing is unknown."""
 
 
-class InnerFunction(Exception):  # noqa: N818 - not an error: it has no routing.
-    """A function that only other functions call."""
-
-
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A function as the catalogue of a partition has it.
 
     `arguments` and `result` are what `create function` takes, `names` the input arguments in order,
-    `columns` the names and types of a result of several columns, `is_for_nodes` whether the role
-    of nodes may call it.
+    `columns` the names and types of a result of several columns.
     """
 
     name: str
     arguments: str
     result: str
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-    columns: tuple[tuple[str, str], ...]
+    names: list[str]
+    types: list[str]
+    columns: list[tuple[str, str]]
     volatility: str
     is_set: bool
 
 
-def routed(file: Path) -> str:
-    """Return the routing in a function's contract; raise InnerFunction where it has none."""
+def routed(file: Path) -> str | None:
+    """Return the routing in a function's contract; None where only other functions call it."""
     found = _ROUTED.search(file.read_text(encoding="utf-8"))
-    if found is None:
-        raise InnerFunction(file.name)
-    return " ".join(found[1].replace("\n--", "").split())
+    return found and " ".join(found[1].replace("\n--", "").split())
 
 
 def signatures(url: str) -> dict[str, Signature]:
     """Return the functions of a partition by name; raise psycopg.OperationalError."""
     with maintenance.connect(url) as connection:
         rows = connection.execute(_SIGNATURES).fetchall()
-    return {
-        name: Signature(
-            name=name,
-            arguments=arguments,
-            result=result,
-            names=tuple(names),
-            types=tuple(types),
-            columns=tuple((column, type_) for column, type_ in columns),
-            volatility=_VOLATILITY[volatility],
-            is_set=is_set,
-        )
-        for name, arguments, result, is_set, volatility, names, types, columns in rows
-    }
+    return {row[0]: Signature(*row) for row in rows}
 
 
 def functions(known: dict[str, Signature]) -> Iterator[str]:
     """Yield the SQL of each generated function."""
     for file in files.functions():
-        with suppress(InnerFunction):
-            how = routed(file)
-            if how != HAND_WRITTEN and not how.startswith(NOT_ROUTED):
-                yield function(known[file.stem], how)
+        how = routed(file) or HAND_WRITTEN
+        if how != HAND_WRITTEN and not how.startswith(NOT_ROUTED):
+            yield function(known[file.stem], how)
 
 
 def hand_written(known: dict[str, Signature]) -> Iterator[str]:
@@ -152,9 +132,8 @@ def _found(signature: Signature, where: str) -> str:
     """Return a function that looks the partition up, in another statement, and calls its own."""
     call = f"skipmq_router.{signature.name}({', '.join((where, *signature.names))})"
     return (
-        _inner(signature)
-        + _head(signature)
-        + (f"language sql {signature.volatility}\nas $$\n  select * from {call}\n$$;\n")
+        f"{_inner(signature)}{_head(signature)}"
+        f"language sql {signature.volatility}\nas $$\n  select * from {call}\n$$;\n"
     )
 
 
@@ -166,21 +145,14 @@ def _for_argument(signature: Signature, argument: str) -> str:
     return _direct(signature, _BY_ID.format(argument))
 
 
-def _for_task(signature: Signature) -> str:
-    return _found(signature, _BY_TASK)
-
-
 def _with_target(signature: Signature) -> str:
     number, target = (f"({name} >> 57)::integer" for name in ("p_queue_id", "p_target"))
     call = f"skipmq_router.{signature.name}({', '.join((number, *signature.names))})"
     return (
-        _inner(signature)
-        + _head(signature)
-        + (
-            f"language plpgsql {signature.volatility}\nas $$\nbegin\n"
-            f"  perform skipmq_router.check_same({number}, {target}, 'The target is');\n"
-            f"  return query select * from {call};\nend $$;\n"
-        )
+        f"{_inner(signature)}{_head(signature)}"
+        f"language plpgsql {signature.volatility}\nas $$\nbegin\n"
+        f"  perform skipmq_router.check_same({number}, {target}, 'The target is');\n"
+        f"  return query select * from {call};\nend $$;\n"
     )
 
 
@@ -192,17 +164,12 @@ def _for_each_id(signature: Signature) -> str:
     ]
     result = signature.result if signature.is_set else f"setof {signature.result}"
     return (
-        (
-            f"create function skipmq_router.{signature.name}({_inputs(signature)})\n"
-            f"returns {result}\n"
-            f"language plproxy\nas $$\n  cluster 'skipmq';\n  split {', '.join(arrays)};\n"
-            f"  run on {_BY_ID.format('p_queue_ids')};\n  target skipmq.{signature.name};\n$$;\n"
-        )
-        + _head(signature)
-        + (
-            f"language sql {signature.volatility}\nas $$\n"
-            f"  select * from skipmq_router.{signature.name}({_passed(signature)})\n$$;\n"
-        )
+        f"create function skipmq_router.{signature.name}({_inputs(signature)})\n"
+        f"returns {result}\n"
+        f"language plproxy\nas $$\n  cluster 'skipmq';\n  split {', '.join(arrays)};\n"
+        f"  run on {_BY_ID.format('p_queue_ids')};\n  target skipmq.{signature.name};\n$$;\n"
+        f"{_head(signature)}language sql {signature.volatility}\nas $$\n"
+        f"  select * from skipmq_router.{signature.name}({', '.join(signature.names)})\n$$;\n"
     )
 
 
@@ -220,13 +187,10 @@ def _on_all(signature: Signature) -> str:
 
 def _merged(signature: Signature, order: str) -> str:
     return (
-        _on_all(signature)
-        + _head(signature)
-        + (
-            f"language sql {signature.volatility}\nas $$\n"
-            f"  select * from skipmq_router.{signature.name}({_passed(signature)}) r\n"
-            f"  {order}\n$$;\n"
-        )
+        f"{_on_all(signature)}{_head(signature)}"
+        f"language sql {signature.volatility}\nas $$\n"
+        f"  select * from skipmq_router.{signature.name}({', '.join(signature.names)}) r\n"
+        f"  {order}\n$$;\n"
     )
 
 
@@ -246,26 +210,23 @@ def _paged(signature: Signature, order: str) -> str:
         for name, type_ in signature.columns
     )
     return (
-        _on_all(signature)
-        + _head(signature)
-        + (
-            f"language plpgsql {signature.volatility}\nas $$\n"
-            "#variable_conflict use_column\nbegin\n"
-            "  return query\n  with every as materialized (\n"
-            "    select e.*, row_number() over () as place\n"
-            f"    from skipmq_router.{signature.name}({passed}) e\n"
-            "  ), given as materialized (\n"
-            f"    select e.*, row_number() over (order by {order}) as rank\n"
-            f"    from every e where e.{key} is not null\n"
-            "  ), page as materialized (\n"
-            "    select g.* from given g\n"
-            "    where g.rank > p_offset and g.rank <= p_offset + p_limit\n"
-            "  )\n"
-            f"  (select {kept} from page g order by g.rank)\n  union all\n"
-            f"  select {summed} from every e\n"
-            "  where not exists (select from page g where g.place = e.place);\n"
-            "end $$;\n"
-        )
+        f"{_on_all(signature)}{_head(signature)}"
+        f"language plpgsql {signature.volatility}\nas $$\n"
+        "#variable_conflict use_column\nbegin\n"
+        "  return query\n  with every as materialized (\n"
+        "    select e.*, row_number() over () as place\n"
+        f"    from skipmq_router.{signature.name}({passed}) e\n"
+        "  ), given as materialized (\n"
+        f"    select e.*, row_number() over (order by {order}) as rank\n"
+        f"    from every e where e.{key} is not null\n"
+        "  ), page as materialized (\n"
+        "    select g.* from given g\n"
+        "    where g.rank > p_offset and g.rank <= p_offset + p_limit\n"
+        "  )\n"
+        f"  (select {kept} from page g order by g.rank)\n  union all\n"
+        f"  select {summed} from every e\n"
+        "  where not exists (select from page g where g.place = e.place);\n"
+        "end $$;\n"
     )
 
 
@@ -285,29 +246,32 @@ def _in_each(signature: Signature, kind: str) -> str:
             f"v_result := greatest(v_result, {inner_call});",
             "  return v_result;\n",
         ),
-        "any": ("", _answer(signature, inner_call), ""),
+        "any": (
+            "",
+            f"return query select * from {inner_call};\n      return;"
+            if signature.is_set
+            else f"return {inner_call};",
+            "",
+        ),
     }[kind]
     return (
-        _inner(signature)
-        + _head(signature)
-        + (
-            "language plpgsql volatile\nas $$\n#variable_conflict use_column\ndeclare\n"
-            f"{declared}  v_sqlstate text;\n  v_message text;\nbegin\n"
-            "  for v_partition in 0 .. skipmq_router.partitions() - 1 loop\n    begin\n"
-            f"      {step}\n    exception\n      when others then\n"
-            "        get stacked diagnostics v_sqlstate = returned_sqlstate,"
-            " v_message = message_text;\n"
-            "    end;\n  end loop;\n  if v_sqlstate is not null then\n"
-            "    raise exception '%', v_message using errcode = v_sqlstate;\n  end if;\n"
-            f"{end}end $$;\n"
-        )
+        f"{_inner(signature)}{_head(signature)}"
+        "language plpgsql volatile\nas $$\n#variable_conflict use_column\ndeclare\n"
+        f"{declared}  v_sqlstate text;\n  v_message text;\nbegin\n"
+        "  for v_partition in 0 .. skipmq_router.partitions() - 1 loop\n    begin\n"
+        f"      {step}\n    exception\n      when others then\n"
+        "        get stacked diagnostics v_sqlstate = returned_sqlstate,"
+        " v_message = message_text;\n"
+        "    end;\n  end loop;\n  if v_sqlstate is not null then\n"
+        "    raise exception '%', v_message using errcode = v_sqlstate;\n  end if;\n"
+        f"{end}end $$;\n"
     )
 
 
 def _inner(signature: Signature) -> str:
     """Return an inner function that calls its own in the partition of a number."""
     arguments = ", ".join(filter(None, ("p_partition integer", _inputs(signature))))
-    call = f"skipmq.{signature.name}({_passed(signature)})"
+    call = f"skipmq.{signature.name}({', '.join(signature.names)})"
     columns = ", ".join(f"r.{name}" for name, _ in signature.columns)
     query = f"select {columns} from {call} r" if columns else f"select {call}"
     if signature.is_set and not columns:
@@ -320,20 +284,9 @@ def _inner(signature: Signature) -> str:
 
 
 def _table(signature: Signature) -> str:
-    """Return the result type, of which several columns are a table."""
     if not signature.columns:
         return signature.result
     return f"table ({', '.join(f'{name} {type_}' for name, type_ in signature.columns)})"
-
-
-def _answer(signature: Signature, inner_call: str) -> str:
-    if signature.is_set:
-        return f"return query select * from {inner_call};\n      return;"
-    return f"return {inner_call};"
-
-
-def _each(kind: str) -> Callable[[Signature], str]:
-    return lambda signature: _in_each(signature, kind)
 
 
 def _head(signature: Signature) -> str:
@@ -349,20 +302,16 @@ def _inputs(signature: Signature) -> str:
     )
 
 
-def _passed(signature: Signature) -> str:
-    return ", ".join(signature.names)
-
-
 _FORMS: dict[str, Callable[[Signature], str]] = {
     "by sql/router/, in one partition.": _inner,
     "by sql/router/, in all partitions.": _on_all,
     "to the partition of p_queue_id, where p_target must be.": _with_target,
-    "to the home of p_topic.": lambda signature: _found(signature, _BY_TOPIC),
-    "to the partition of p_source_arn and p_destination_arn.": _for_task,
+    "to the home of p_topic.": partial(_found, where=_BY_TOPIC),
+    "to the partition of p_source_arn and p_destination_arn.": partial(_found, where=_BY_TASK),
     "to the partition of each of p_queue_ids.": _for_each_id,
-    "to the first partition that answers.": _each("any"),
-    "to each partition.": _each("void"),
-    "to each partition; the rows are merged.": _each("rows"),
-    "to each partition; the results are added.": _each("sum"),
-    "to each partition; the greatest result is returned.": _each("greatest"),
+    "to the first partition that answers.": partial(_in_each, kind="any"),
+    "to each partition.": partial(_in_each, kind="void"),
+    "to each partition; the rows are merged.": partial(_in_each, kind="rows"),
+    "to each partition; the results are added.": partial(_in_each, kind="sum"),
+    "to each partition; the greatest result is returned.": partial(_in_each, kind="greatest"),
 }

@@ -153,7 +153,6 @@ class Door:
         return self.date
 
     def _route(self, connection: ClientConnection, head: Head) -> Route:
-        """Return the route of a request by its head."""
         request, target = self._request(connection, head)
         method, version = head.method, head.version
         if target.is_page:

@@ -99,7 +99,6 @@ def plain(data: bytes, longest: int) -> Head | None:
 
 @lru_cache(maxsize=1024)
 def _start(line: bytes) -> tuple[str, bytes]:
-    """Return the method and the target of a plain request's first line."""
     if (found := _START.fullmatch(line)) is None:
         raise _NotPlainError
     return found[1].decode(), found[2]

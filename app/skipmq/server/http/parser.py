@@ -86,7 +86,6 @@ class Parser:
         return events
 
     def _parse(self, data: bytes) -> None:
-        """Parse bytes; raise HttpParserError."""
         while True:
             try:
                 self._parser.feed_data(data)

@@ -174,7 +174,6 @@ def _content(path: str) -> bytes | str:
 
 
 def _parsed(settings: Settings, contents: _Contents) -> Certificate:
-    """Parse the certificate and its key; raise CertificateError."""
     chain = _certificates(settings.tls_certificate, contents.certificate)
     key = _key(settings.tls_key, contents.key)
     clients = settings.tls_client_ca

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 from skipmq.broker import deliveries
 from skipmq.broker.deliveries import Delivery
 from skipmq.config.settings import LOOPBACK, Settings
-from skipmq.database.availability import Observer
 from skipmq.database.pool import Pool
 from skipmq.database.wakeup import Wakeup
 from skipmq.protocol import errors
 from skipmq.server.processes.post import RefusedAddressError, Resolver, post
 from skipmq.telemetry.logs import log
+from skipmq.telemetry.metrics import Observer
 
 # Requests at a time of a node; and of a subscription, which has at most twice as many.
 CONCURRENT, CLAIMED_EACH = 64, 4

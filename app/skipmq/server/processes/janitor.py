@@ -7,7 +7,7 @@ Each partition behind a router has a janitor of its own, so that none waits for 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -16,7 +16,6 @@ from time import monotonic
 from skipmq.broker import deliveries, schedules, upkeep
 from skipmq.broker.upkeep import MOVE_DELAY, MOVES, UNLIMITED, jobs
 from skipmq.config.settings import Settings
-from skipmq.database.availability import NoObserver, Observer
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.retry import DatabaseError
@@ -24,7 +23,7 @@ from skipmq.database.wakeup import Wakeup, every, listen
 from skipmq.protocol import errors
 from skipmq.server.processes.deliveries import Deliveries
 from skipmq.telemetry.logs import log
-from skipmq.telemetry.metrics import GAUGES
+from skipmq.telemetry.metrics import GAUGES, Observer
 
 # The SQL functions that start and cancel message move tasks notify it.
 TASKS_CHANNEL = "skipmq_tasks"
@@ -70,8 +69,8 @@ class Janitors:
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(listen_for_tasks(self._database, self._wake))
-            group.create_task(self._listen_for_deliveries())
+            group.create_task(self._listen(TASKS_CHANNEL, self._janitors, "task"))
+            group.create_task(self._listen(deliveries.CHANNEL, self._deliveries, "delivery"))
             async for pool in self._database.partitions():
                 is_alone = pool is self._database.pool
                 janitor = Janitor(pool, self._settings, self._observer, shows=is_alone)
@@ -91,25 +90,19 @@ class Janitors:
                 self._deliveries.append(delivers)
                 group.create_task(delivers.run())
 
-    async def _listen_for_deliveries(self) -> None:
+    async def _listen(
+        self, channel: str, woken: Sequence["Janitor | Deliveries"], what: str
+    ) -> None:
+        """Wake those whose work is notified by any node, until cancelled.
+
+        While a connection is interrupted, that waits for their next round.
+        """
+
         def wake(_: str | None) -> None:
-            for each in self._deliveries:
+            for each in woken:
                 each.wake()
 
-        name = "skipmq delivery listener"
-        await listen(self._database.partitions(), deliveries.CHANNEL, wake, name)
-
-    def _wake(self) -> None:
-        for janitor in self._janitors:
-            janitor.wake()
-
-
-async def listen_for_tasks(database: Database, wake: Callable[[], None]) -> None:
-    """Call `wake` when a message move task is started or cancelled on any node, until cancelled.
-
-    While a connection is interrupted, tasks wait for the janitor's next round.
-    """
-    await listen(database.partitions(), TASKS_CHANNEL, lambda _: wake(), "skipmq task listener")
+        await listen(self._database.partitions(), channel, wake, f"skipmq {what} listener")
 
 
 class Janitor:
@@ -130,7 +123,7 @@ class Janitor:
     ) -> None:
         self._database = database
         self._named_after = named_after
-        self._observer = observer or NoObserver()
+        self._observer = observer or Observer()
         self._tasks_changed = Wakeup()
         self._shown: set[str] = set()
         self._remedies: set[str | None] = set()

@@ -225,7 +225,6 @@ class _Worker:
         ready()
 
     async def _stop(self) -> None:
-        """Wait for a stop signal, then drain."""
         await self._stop_requested.wait()
         self._node.announce_stop()
         with suppress(TimeoutError):

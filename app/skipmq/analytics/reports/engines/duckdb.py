@@ -1,14 +1,17 @@
 """DuckDB in this process, as an engine of reports on a lake in a local folder."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
 
 import duckdb
+import msgspec
 import pyarrow as pa
 import sqlglot
 from duckdb.func import FunctionNullHandling, PythonUDFType
@@ -21,7 +24,7 @@ from skipmq.analytics.errors import AnalyticsError, LakeError, first_line
 from skipmq.analytics.lake import stored_rows
 from skipmq.analytics.lake.table_files import File
 from skipmq.analytics.reports import bodies
-from skipmq.analytics.reports.engines import Parameter, json_schema
+from skipmq.analytics.reports.engines import Parameter
 from skipmq.analytics.reports.period import settled_before
 from skipmq.protocol.identity import QueueName
 
@@ -52,7 +55,7 @@ class DuckEngine:
         for macro in _MACROS:
             connection.execute(f"create temp macro {macro}")
         connection.create_function(
-            "try_parse_json", json_schema.schemas, ["varchar"], "varchar",
+            "try_parse_json", _schemas, ["varchar"], "varchar",
             type=PythonUDFType.ARROW, null_handling=FunctionNullHandling.SPECIAL,
         )  # fmt: skip
 
@@ -193,7 +196,6 @@ def translated(query: str, tables: Mapping[str, str], parameters: Mapping[str, P
 
 @cache
 def _parsed(query: str) -> exp.Expression:
-    """Parse a query of Spark, and rewrite what sqlglot does not translate."""
     return sqlglot.parse_one(query, read="spark").transform(_rewritten, copy=False)
 
 
@@ -230,7 +232,6 @@ def opened() -> Iterator[DuckEngine]:
 
 
 def _unreadable(table: Table, files: Sequence[File]) -> Iterator[str]:
-    """Yield the problems of files that DuckDB cannot read."""
     for file in files:
         path = f"{table.url}/{file.path}"
         query = f"select bit_xor(hash(row)) from {_parquet([path.removeprefix('file://')])} row"
@@ -250,6 +251,71 @@ def _parquet(paths: Sequence[str]) -> str:
 
 
 def _list(texts: Sequence[str]) -> str:
-    """Return an SQL list of strings."""
     text: str = exp.convert(list(texts)).sql("duckdb")
     return text
+
+
+# The name of a type; a list with the element type of an array; the fields of an object.
+_Type: TypeAlias = "str | list[_Type] | dict[str, _Type]"
+_NAMES = {type(None): "VOID", bool: "BOOLEAN", int: "DOUBLE", float: "DOUBLE", str: "STRING"}
+_decode = msgspec.json.Decoder().decode
+
+
+def _schemas(texts: pa.ChunkedArray) -> pa.Array:
+    return pa.array(map(_schema, texts.to_pylist()), pa.string())
+
+
+def _schema(text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return _printed(_decode(text))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+
+
+def _printed(value: Any) -> str:
+    # A hot path, which runs for each row: elements of one type are not merged.
+    if name := _NAMES.get(type(value)):
+        return name
+    if type(value) is dict:
+        fields = [f"{_key(key)}: {_printed(each)}" for key, each in sorted(value.items())]
+        return f"OBJECT<{', '.join(fields)}>"
+    types = {_printed(each) for each in value}
+    return f"ARRAY<{types.pop() if len(types) == 1 else _formatted(_type(value)[0])}>"
+
+
+@lru_cache(10_000)
+def _key(key: str) -> str:
+    return key if re.fullmatch("[a-zA-Z_][a-zA-Z0-9_]*", key) else f"`{key.replace('`', '``')}`"
+
+
+def _type(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _type(each) for key, each in value.items()}
+    if isinstance(value, list):
+        merged: _Type = "VOID"
+        for each in value:
+            merged = _merged(merged, _type(each))
+        return [merged]
+    return _NAMES[type(value)]
+
+
+def _merged(one: _Type, other: _Type) -> _Type:
+    """Return the common type of array elements."""
+    if other in (one, "VOID"):
+        return one
+    if one == "VOID":
+        return other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {k: _merged(one.get(k, "VOID"), other.get(k, "VOID")) for k in {**one, **other}}
+    if isinstance(one, list) and isinstance(other, list):
+        return [_merged(one[0], other[0])]
+    return "VARIANT"
+
+
+def _formatted(schema: _Type) -> str:
+    if isinstance(schema, dict):
+        fields = [f"{_key(key)}: {_formatted(each)}" for key, each in sorted(schema.items())]
+        return f"OBJECT<{', '.join(fields)}>"
+    return f"ARRAY<{_formatted(schema[0])}>" if isinstance(schema, list) else schema

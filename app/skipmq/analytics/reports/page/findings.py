@@ -1,11 +1,10 @@
 """The findings of a report, the worst first."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from skipmq.analytics.reports.page import waits
 from skipmq.analytics.reports.page.numbers import (
     count,
     duration,
@@ -35,6 +34,74 @@ _DEAD_LETTER_RATE = 0.01
 # Findings of each weight with a line of their own, and queues listed in the summary line.
 _LIMITS: Mapping[Weight, int] = {"bad": 20, "watch": 8, "unknown": 4, "good": 4}
 _LISTED_QUEUES = 10
+# A longer wait for the first receive (that of backlog.sql), and a backlog above the arrivals of
+# this time, is reported. Of the messages received in a step, this share may have waited longer.
+_LONG_SECONDS = 60
+_LATE_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class _Episode:
+    """A time in which messages waited for longer than a minute to be received.
+
+    It begins with the step in which the first of them arrived, and ends with the one in which the
+    last was received or settled. `waiting` is the largest backlog, `seconds` the longest wait,
+    `stalled_seconds` the longest time in which none left it, `arrived` and `left` the messages of
+    these steps.
+    """
+
+    since: datetime
+    until: datetime
+    seconds: float
+    waiting: int
+    stalled_seconds: float
+    arrived: int
+    left: int
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The figures, without the times."""
+        return {k: v for k, v in asdict(self).items() if k not in {"since", "until"}}
+
+
+def _episodes_by_queue(
+    backlog: Sequence[Mapping[str, Any]], period: Period
+) -> Mapping[str, Sequence[_Episode]]:
+    """Return the episodes of each queue, in order, from the rows of the backlog."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(backlog, key=lambda row: row["at"]):
+        found.setdefault(row["name"], []).append(row)
+    made = {name: list(_episodes(steps, period)) for name, steps in found.items()}
+    return {name: each for name, each in made.items() if each}
+
+
+def _episodes(steps: Sequence[Mapping[str, Any]], period: Period) -> Iterator[_Episode]:
+    spans: list[tuple[datetime, datetime]] = []
+    for step in steps:
+        is_late = step["late"] > step["went"] * _LATE_SHARE
+        if is_late or step["oldest_age_seconds"] > _LONG_SECONDS:
+            since, until = max(step["late_since"], period.since), step["at"]
+            while spans and spans[-1][1] >= since:
+                since = min(since, spans.pop()[0])
+            spans.append((since, until))
+    for since, until in spans:
+        yield _episode([s for s in steps if since < s["at"] <= until])
+
+
+def _episode(steps: Sequence[Mapping[str, Any]]) -> _Episode:
+    stalled = longest = 0.0
+    for step in steps:
+        stalled = stalled + step["seconds"] if step["waiting"] and not step["went"] else 0
+        longest = max(longest, stalled)
+    return _Episode(
+        steps[0]["at"] - timedelta(seconds=steps[0]["seconds"]),
+        steps[-1]["at"],
+        max(max(step["oldest_age_seconds"], step["longest_wait_seconds"]) for step in steps),
+        max(step["waiting"] for step in steps),
+        longest,
+        sum(step["came"] for step in steps),
+        sum(step["went"] for step in steps),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +179,7 @@ def _others(tables: Tables, found: set[str], *, live: bool) -> Iterator[Finding]
             f" {duration(row['send_to_delete_p99'])}"
         )
         text += (
-            f"; hardly one waited longer than {duration(waits.LIMIT_SECONDS)}"
+            f"; hardly one waited longer than {duration(_LONG_SECONDS)}"
             if live
             else "; a lake has no messages that still wait"
         )
@@ -138,7 +205,7 @@ def _time(
 
 def _waits(tables: Tables, period: Period, backlogged: set[str]) -> Iterator[Finding]:
     """Yield the longest waits, except in a backlog that is another finding."""
-    for name, episodes in waits.episodes(tables["backlog"], period).items():
+    for name, episodes in _episodes_by_queue(tables["backlog"], period).items():
         past = [e for e in episodes if name not in backlogged or e.until < period.until]
         if not past:
             continue
@@ -147,7 +214,7 @@ def _waits(tables: Tables, period: Period, backlogged: set[str]) -> Iterator[Fin
         text += f" up to {count(longest.waiting)} waiting," if longest.waiting else ""
         text += f" the longest wait {duration(longest.seconds)}"
         text += f"; {count(longest.arrived)} arrived, {count(longest.left)} left the backlog"
-        if longest.stalled_seconds > waits.LIMIT_SECONDS:
+        if longest.stalled_seconds > _LONG_SECONDS:
             text += f", none for {duration(longest.stalled_seconds)}"
         if others := len(past) - 1:
             text += f"; and {others} shorter wait{'s' if others > 1 else ''}"
@@ -255,8 +322,8 @@ def _expired(tables: Tables, period: Period) -> Iterator[Finding]:
 def _backlogs(tables: Tables) -> Iterator[Finding]:
     for row in tables["forecast"]:
         waiting, age = row["waiting"], row["oldest_age_seconds"]
-        is_small = waiting <= max(row["in_per_second"] * waits.LIMIT_SECONDS, 1)
-        if is_small and age <= waits.LIMIT_SECONDS:
+        is_small = waiting <= max(row["in_per_second"] * _LONG_SECONDS, 1)
+        if is_small and age <= _LONG_SECONDS:
             continue
         values = _values(
             row, "waiting", "oldest_age_seconds", "in_per_second", "out_per_second",

@@ -1,7 +1,8 @@
 """The sections of the page with their charts and tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +12,23 @@ from skipmq.analytics.reports.page import charts, comparison, numbers
 from skipmq.analytics.reports.page.charts import Chart
 from skipmq.analytics.reports.page.findings import Row, Tables
 from skipmq.analytics.reports.page.numbers import count, duration, percent, size
-from skipmq.analytics.reports.page.report_data import ReportData
+from skipmq.analytics.reports.period import Period
+
+
+@dataclass(frozen=True, slots=True)
+class ReportData:
+    """The rows of each report by its name, and their source.
+
+    `live` is whether the source has live messages, `history_since` the beginning of its history
+    (None: unknown), `uncompared` the reason if the previous period was not read.
+    """
+
+    source: str
+    period: Period
+    tables: Mapping[str, Sequence[Row]]
+    live: bool
+    history_since: datetime | None = None
+    uncompared: str = ""
 
 
 @dataclass(frozen=True, slots=True)

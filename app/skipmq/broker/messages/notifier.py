@@ -2,7 +2,7 @@
 
 A NOTIFY takes a cluster-wide lock at commit. So it is never part of a transaction on messages, is
 sent at most every 10 ms by each process, and only for queues that receivers of other processes wait
-on. The next poll makes up for a lost one (registry.py).
+on. The next poll makes up for a lost one (waiters.py).
 
 Where queues are spread over partitions it is sent in the one that has the queue, which then needs
 no other one.
@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from time import monotonic
 
-from skipmq.broker.messages.waiters.registry import Waiters
-from skipmq.database.listener import Session
+from skipmq.broker.messages.waiters import Waiters
+from skipmq.database.connection import Session
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.retry import DatabaseError

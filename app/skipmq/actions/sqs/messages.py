@@ -164,7 +164,6 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
 
 
 def _check_schema(body: str, schema: str) -> None:
-    """Check a body against its queue's schema, if it has one."""
     if schema and (problem := body_schemas.read(schema).problem(body)):
         raise errors.InvalidMessageContents(f"The body does not fit the queue's schema: {problem}.")
 

@@ -1,8 +1,7 @@
 """Pages of queue URLs, and NextToken."""
 
-import re
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from skipmq.broker.node import Node
@@ -55,13 +54,13 @@ def token(place: str) -> str:
     return urlsafe_b64encode(place.encode()).decode()
 
 
-def after(call: Call, form: re.Pattern[str] | None = None) -> str:
-    """Return the place in a call's NextToken, which has this form, or an empty text."""
+def after(call: Call, is_place: Callable[[str], object] = bool) -> str:
+    """Return the place in a call's NextToken, which is one, or an empty text."""
     try:
         encoded = call.parameters.NextToken or ""
         place = b64decode(encoded.encode(), altchars=b"-_", validate=True).decode()
     except ValueError as error:
         raise errors.InvalidParameterValueException(_INVALID) from error
-    if place and form is not None and not form.fullmatch(place):
+    if place and not is_place(place):
         raise errors.InvalidParameterValueException(_INVALID)
     return place

@@ -258,7 +258,6 @@ def _signed_at(date: str, day: str) -> float:
 
 
 def _seconds(date: str) -> float:
-    """Parse a date into seconds since 1970."""
     match = _DATE.fullmatch(date)
     try:
         if match is not None:

@@ -246,7 +246,6 @@ def _overwritten(
 
 
 def _owner(local: LocalNode, queue: DeclaredQueue) -> Identity:
-    """Return the identity that owns a declared queue."""
     own = local.node.settings
     account = queue.account or own.account
     return Identity(account, queue.region or own.region, account)

@@ -1,6 +1,6 @@
 """The commands `sql grant`, `sql revoke` and `sql list`, on queues for database roles."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import click
@@ -11,7 +11,6 @@ from skipmq.cli import place
 from skipmq.cli.environment import configuration
 from skipmq.cli.local import run_as_owner
 from skipmq.cli.output import Column, listed, printing_json, shown_time
-from skipmq.config.settings import Settings
 from skipmq.database.partitions import Database
 
 _send = click.option(
@@ -23,8 +22,6 @@ _receive = click.option(
     metavar="QUEUE",
     help="Queue to receive and delete messages from; * matches any characters.",
 )
-# The names of queues to send to and to receive from, by account and region.
-ByPlace = Mapping[tuple[str, str], tuple[list[str], list[str]]]
 _COLUMNS = (
     Column("role"),
     Column("account", 4),
@@ -51,11 +48,8 @@ def sql_grant(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tup
     """
     if not (send or receive):
         raise click.UsageError(_QUEUE_REQUIRED)
-    settings = configuration().settings
-    _change("sql grant", queue_grants.grant, role, _by_place(send, receive, settings))
-    return _shown(role, send, receive, settings), f"role {escape(role)} may " + _rights(
-        send, receive, " and "
-    )
+    result, rights = _change("sql grant", queue_grants.grant, role, send, receive)
+    return result, f"role {escape(role)} may {' and '.join(rights)}"
 
 
 @click.command("revoke")
@@ -74,11 +68,8 @@ def sql_revoke(role: str, send: tuple[str, ...], receive: tuple[str, ...]) -> tu
             raise click.UsageError(_QUEUE_REQUIRED)
         run_as_owner("sql revoke", lambda database: queue_grants.revoke_all(database, role))
         return {"role": role, "revoked": "all"}, f"revoked all grants of role {escape(role)}"
-    settings = configuration().settings
-    _change("sql revoke", queue_grants.revoke, role, _by_place(send, receive, settings))
-    return _shown(role, send, receive, settings), f"role {escape(role)} may no longer " + _rights(
-        send, receive, " or "
-    )
+    result, rights = _change("sql revoke", queue_grants.revoke, role, send, receive)
+    return result, f"role {escape(role)} may no longer {' or '.join(rights)}"
 
 
 @click.command("list")
@@ -105,41 +96,27 @@ def sql_list() -> tuple[Any, Any]:
 
 
 def _change(
-    command: str, change: Callable[..., Awaitable[None]], role: str, queues: ByPlace
-) -> None:
-    """Grant or revoke, place by place."""
+    command: str,
+    change: Callable[..., Awaitable[None]],
+    role: str,
+    send: Sequence[str],
+    receive: Sequence[str],
+) -> tuple[dict[str, Any], list[str]]:
+    """Grant or revoke, place by place; return the result, and what it is about in words."""
+    settings = configuration().settings
+    # The names of queues to send to and to receive from, by account and region.
+    queues: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for which, texts in enumerate((send, receive)):
+        for text in texts:
+            name = place.full_name(text, settings)
+            queues.setdefault((name.account, name.region), ([], []))[which].append(name.name)
 
     async def run(database: Database) -> None:
-        for (account, region), (send, receive) in queues.items():
-            await change(
-                database,
-                role,
-                send=send,
-                receive=receive,
-                account=account,
-                region=region,
-            )
+        for (account, region), (to, of) in queues.items():
+            await change(database, role, send=to, receive=of, account=account, region=region)
 
     run_as_owner(command, run)
-
-
-def _by_place(send: Sequence[str], receive: Sequence[str], settings: Settings) -> ByPlace:
-    """Return the names of the queues to send to and to receive from, by account and region."""
-    chosen: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-    for which, queues in enumerate((send, receive)):
-        for text in queues:
-            name = place.full_name(text, settings)
-            chosen.setdefault((name.account, name.region), ([], []))[which].append(name.name)
-    return chosen
-
-
-def _shown(
-    role: str, send: tuple[str, ...], receive: tuple[str, ...], settings: Settings
-) -> dict[str, Any]:
     where = {"account": settings.account, "region": settings.region}
-    return {"role": role, "send": list(send), "receive": list(receive), **where}
-
-
-def _rights(send: tuple[str, ...], receive: tuple[str, ...], conjunction: str) -> str:
     rights = [("send to", send), ("receive from", receive)]
-    return conjunction.join(f"{verb} {escape(', '.join(names))}" for verb, names in rights if names)
+    words = [f"{verb} {escape(', '.join(names))}" for verb, names in rights if names]
+    return {"role": role, "send": list(send), "receive": list(receive), **where}, words

@@ -33,22 +33,19 @@ _PATTERN = re.compile(r"[A-Za-z0-9_.*?-]{1,80}")
 
 
 def _rights_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in (
-        click.option("--role", type=click.Choice([*ROLES]), help="A predefined role."),
-        click.option(
-            "--queue",
-            "queues",
-            multiple=True,
-            help="A queue of the role, by name; * and ? are wildcards. [default: all queues]",
-        ),
-        click.option(
-            "--policy",
-            type=click.File(),
-            help="A file with an AWS policy instead of a role; - reads standard input.",
-        ),
-    ):
-        command = option(command)
-    return command
+    role = click.option("--role", type=click.Choice([*ROLES]), help="A predefined role.")
+    queue = click.option(
+        "--queue",
+        "queues",
+        multiple=True,
+        help="A queue of the role, by name; * and ? are wildcards. [default: all queues]",
+    )
+    policy = click.option(
+        "--policy",
+        type=click.File(),
+        help="A file with an AWS policy instead of a role; - reads standard input.",
+    )
+    return policy(queue(role(command)))
 
 
 def _rights(role: str | None, queues: Sequence[str], policy: IO[str] | None) -> str | None:
@@ -255,7 +252,6 @@ def _enable(key_id: str, *, enabled: bool) -> None:
 
 
 def _note(action: str, account: str, key_id: str, name: str | None, **more: Any) -> None:
-    """Record a change of a key in the audit log."""
     record_change("keys", action, account, {"AccessKeyId": key_id, "Name": name, **more})
 
 

@@ -135,22 +135,19 @@ def reached(command: Decorated) -> Decorated:
 
 def in_place(command: Decorated) -> Decorated:
     """Add the options `--region` and `--account`, which `configuration` puts into the settings."""
-    for option in (
-        click.option(
-            "--account",
-            metavar="ACCOUNT",
-            expose_value=False,
-            callback=_option,
-            help="Account of the queue, 12 digits (default: SKIPMQ_ACCOUNT).",
-        ),
-        click.option(
-            "--region",
-            metavar="REGION",
-            is_eager=True,  # So that the shell completes names of this region.
-            expose_value=False,
-            callback=_option,
-            help="Region of the queue (default: SKIPMQ_REGION).",
-        ),
-    ):
-        command = option(command)
-    return command
+    account = click.option(
+        "--account",
+        metavar="ACCOUNT",
+        expose_value=False,
+        callback=_option,
+        help="Account of the queue, 12 digits (default: SKIPMQ_ACCOUNT).",
+    )
+    region = click.option(
+        "--region",
+        metavar="REGION",
+        is_eager=True,  # So that the shell completes names of this region.
+        expose_value=False,
+        callback=_option,
+        help="Region of the queue (default: SKIPMQ_REGION).",
+    )
+    return region(account(command))

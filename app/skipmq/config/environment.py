@@ -14,6 +14,7 @@ from skipmq.config.declarations import Difference, Found
 from skipmq.config.settings import SECRETS, Settings
 
 PREFIX = "SKIPMQ_"
+_FIELDS = {each.name: each for each in fields(Settings)}
 _FILE_VARIABLE = "SKIPMQ_CONFIG"
 # The name of systemd's LoadCredential= for the master key.
 _CREDENTIAL = "skipmq-master-key"
@@ -71,7 +72,7 @@ def service_manager() -> tuple[str, float]:
 
 def about(name: str) -> str:
     """Return the one-line description of a setting."""
-    return next(str(f.metadata["about"]) for f in fields(Settings) if f.name == name)
+    return str(_FIELDS[name].metadata["about"])
 
 
 def load(
@@ -91,17 +92,16 @@ def load(
         file = Path(environment[_FILE_VARIABLE])
     if file is not None:
         _read_file(file, found, problems)
-    names = {f.name for f in fields(Settings)}
     files = {f"{PREFIX}{name.upper()}_FILE": name for name in SECRETS}
     for variable, text in sorted(environment.items()):
         if not variable.startswith(PREFIX) or variable == _FILE_VARIABLE or variable in files:
             continue
         name = variable.removeprefix(PREFIX).lower()
-        if name in names:
+        if name in _FIELDS:
             found[name] = (text, variable)
         else:
             shown = variable if _SETTING.fullmatch(name) else f"{PREFIX}…"
-            problems.append(f"{shown}: there is no such setting{_suggestion(name, names, PREFIX)}")
+            problems.append(f"{shown}: there is no such setting{_suggestion(name, PREFIX)}")
     _read_secrets(environment, files, found, problems)
     for name, value in (overrides or {}).items():
         if value is not None:
@@ -115,7 +115,7 @@ def load(
     _check_urls(settings, found, problems)
     if problems:
         raise ConfigError(problems)
-    sources = {f.name: found[f.name][1] if f.name in found else "default" for f in fields(Settings)}
+    sources = {name: found[name][1] if name in found else "default" for name in _FIELDS}
     return Configuration(settings, sources, queue_files.applicable(declared, sources))
 
 
@@ -189,11 +189,10 @@ def _reason(error: Exception) -> str:
 
 
 def _read_file(file: Path, found: dict[str, tuple[Any, str]], problems: list[str]) -> None:
-    names = {f.name for f in fields(Settings)}
     for name, value in queue_files.read_toml(file, problems).items():
-        if name not in names:
+        if name not in _FIELDS:
             shown = name if _SETTING.fullmatch(name) else "a key"
-            problems.append(f"{file}: {shown}: there is no such setting{_suggestion(name, names)}")
+            problems.append(f"{file}: {shown}: there is no such setting{_suggestion(name)}")
         elif name == "queues" and isinstance(value, str):
             found[name] = (file.parent / value, str(file))
         elif name == "queues":
@@ -209,7 +208,7 @@ def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
     try:
         return msgspec.convert(value, hint, strict=False)
     except msgspec.ValidationError as error:
-        default = next(f.default for f in fields(Settings) if f.name == name)
+        default = _FIELDS[name].default
         expected = f" (default {default!r})" if default not in ("", MISSING) else ""
         origin = source if source.startswith(PREFIX) else f"{source}: {name}"
         shown = "" if name in SECRETS else f"={value!r}"
@@ -218,9 +217,9 @@ def _typed(name: str, value: Any, source: str, problems: list[str]) -> Any:
         return None
 
 
-def _suggestion(name: str, names: set[str], prefix: str = "") -> str:
+def _suggestion(name: str, prefix: str = "") -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - needed only for this message.
 
-    close = get_close_matches(name, names, n=1)
+    close = get_close_matches(name, _FIELDS, n=1)
     close = [prefix + (name.upper() if prefix else name) for name in close]
     return f"; did you mean {close[0]}?" if close else "; `skipmq config` lists all"

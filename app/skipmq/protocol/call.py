@@ -65,8 +65,8 @@ class Request(msgspec.Struct, eq=False):
     is_sns: bool = False
 
     def __post_init__(self) -> None:
-        self.is_json = self.headers.get("x-amz-target") is not None or _is_json(
-            self.headers.get("content-type")
+        self.is_json = self.headers.get("x-amz-target") is not None or (
+            (self.headers.get("content-type") or "").lower().startswith("application/x-amz-json")
         )
 
 
@@ -135,7 +135,3 @@ def response_headers(
     elif status == 405:  # noqa: PLR2004 - Method Not Allowed.
         headers.append(("allow", "GET, POST"))
     return headers
-
-
-def _is_json(content_type: str | None) -> bool:
-    return content_type is not None and content_type.lower().startswith("application/x-amz-json")

@@ -182,11 +182,8 @@ def _within(inner: str, read: Reader) -> Reader:
 
 
 def _map_reader(shape: shapes.Map) -> Reader:
-    key_location, value_location, value = (
-        shape.key_location,
-        shape.value_location,
-        reader(shape.value),
-    )
+    key_location, value_location = shape.key_location, shape.value_location
+    value = reader(shape.value)
 
     def read(fields: Fields, path: str) -> dict[str, Any]:
         found = {}

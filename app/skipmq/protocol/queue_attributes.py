@@ -184,15 +184,12 @@ def _limit(text: str, allowed: Allowed) -> str | None:
         return None
     if len(decimals) > allowed.decimals or bool(point) != bool(decimals):
         return None
-    if (
-        not allowed.minimum
-        <= float(text) * 10**allowed.decimals
-        <= allowed.maximum * 10**allowed.decimals
-    ):
+    scale = 10**allowed.decimals
+    if not allowed.minimum <= float(text) * scale <= allowed.maximum * scale:
         return None
-    return (
-        f"{float(text):.{allowed.decimals}f}".rstrip("0").rstrip(".") if point else str(int(text))
-    )
+    if not point:
+        return str(int(text))
+    return f"{float(text):.{allowed.decimals}f}".rstrip("0").rstrip(".")
 
 
 def _text(value: int | bool | str) -> str:

@@ -80,10 +80,8 @@ def writer(shape: shapes.Shape, tag: str) -> Writer:
             each = writer(element, tag)
             return lambda values: "".join(each(value) for value in values)
         case shapes.Map():
-            key, value = (
-                writer(shapes.Scalar("string"), shape.key_location),
-                writer(shape.value, shape.value_location),
-            )
+            key = writer(shapes.Scalar("string"), shape.key_location)
+            value = writer(shape.value, shape.value_location)
             return lambda entries: "".join(
                 f"<{tag}>{key(name)}{value(content)}</{tag}>" for name, content in entries.items()
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from skipmq.testing.account import Account, Snapshot
     from skipmq.testing.cases import TestCase
-    from skipmq.testing.messages import Message, Messages
+    from skipmq.testing.messages import Message, Messages, TestingError
     from skipmq.testing.server import Server, install
 
 __all__ = [
@@ -31,15 +31,9 @@ _PLACES = {
     "Server": "server",
     "Snapshot": "account",
     "TestCase": "cases",
+    "TestingError": "messages",
     "install": "server",
 }
-
-
-class TestingError(Exception):
-    """Something that a test asked for cannot be; the message says what to do."""
-
-    # Not a class of tests, to pytest.
-    __test__ = False
 
 
 def __getattr__(name: str) -> Any:

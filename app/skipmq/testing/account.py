@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from skipmq.testing import TestingError, draining
+from skipmq.testing import draining
 from skipmq.testing.clients import async_session, environment, session
 from skipmq.testing.draining import Consumer
-from skipmq.testing.messages import Message, Messages
+from skipmq.testing.messages import Message, Messages, TestingError
 
 if TYPE_CHECKING:
     from skipmq.config.declarations import Found

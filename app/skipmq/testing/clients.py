@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
-from skipmq.testing import TestingError
+from skipmq.testing.messages import TestingError
 
 # AWS's endpoints of SQS, the older ones and those of VPCs and dual stack among them.
 _AWS = (".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from time import monotonic, sleep
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from skipmq.testing import TestingError
+from skipmq.testing.messages import TestingError
 
 _PAUSE = 0.01
 

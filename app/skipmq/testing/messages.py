@@ -1,10 +1,17 @@
-"""Messages as a test looks at them: none is received."""
+"""Messages as a test looks at them: none is received; and the error of a test."""
 
 import json
 from base64 import b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+
+
+class TestingError(Exception):
+    """Something that a test asked for cannot be; the message says what to do."""
+
+    # Not a class of tests, to pytest.
+    __test__ = False
 
 
 @dataclass(frozen=True, slots=True)

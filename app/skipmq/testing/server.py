@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from skipmq import extras
-from skipmq.testing import TestingError
 from skipmq.testing.account import Account, Queues, is_conf, read_conf
+from skipmq.testing.messages import TestingError
 
 _START_SECONDS, _STOP_SECONDS = 60, 15
 # The first of the accounts that are made for tests.

@@ -27,7 +27,7 @@ async def list_message_groups(
     if not queue.fifo:
         raise errors.InvalidParameterValueException("The queue is not a FIFO queue.")
     limit = checks.results(parameters.MaxResults, _PAGE, limits.PEEKED)
-    after = paging.after(call, _PLACE) or None
+    after = paging.after(call, _PLACE.fullmatch) or None
     rows = await groups.listed(
         node.database, queue, limit + 1, after, parameters.MessageGroupId, call.deadline
     )

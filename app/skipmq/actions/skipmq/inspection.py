@@ -50,7 +50,7 @@ async def peek_messages(
     checks.one_of(order, ORDERS, "Order", ", if provided")
     if order is not None:
         return await _ranked(node, call, queue, order, limit)
-    after = paging.after(call, _PLACE) or None
+    after = paging.after(call, _PLACE.fullmatch) or None
     found = await inspection.peek(
         node.database, node.budget, queue, state, limit + 1, after, call.deadline
     )
@@ -66,7 +66,7 @@ async def _ranked(
     node: Node, call: Call[extensions.PeekMessages], queue: Queue, order: str, limit: int
 ) -> dict[str, Any]:
     """Return a page of the first messages of a queue in another order."""
-    first = int(paging.after(call, _OFFSET) or "0")
+    first = int(paging.after(call, _OFFSET.fullmatch) or "0")
     ranked = await inspection.ranked(
         node.database, queue, call.parameters.State, order, call.deadline
     )

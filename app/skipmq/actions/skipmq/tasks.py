@@ -148,7 +148,7 @@ async def search_messages(
     A step reads 200,000 messages for a second at most; each NextToken continues.
     """
     limit = checks.results(call.parameters.MaxResults, _SHOWN, limits.PEEKED)
-    token = paging.after(call, _PLACE)
+    token = paging.after(call, _PLACE.fullmatch)
     place = tuple(map(int, token.split("/"))) if token else (None, None)
     clock = await node.database.clock(call.deadline)
     matching = message_filter(call.parameters)

@@ -47,7 +47,7 @@ async def get_message_timeline(
         raise errors.invalid(message_id, "MessageId", "Must be a UUID, as SendMessage returns it.")
     text = call.parameters.MessageReference
     reference = None if text is None else checks.message_reference(text, "MessageReference").id
-    token = paging.after(call, _TOKEN)
+    token = paging.after(call, _TOKEN.fullmatch)
     found = await _Search(node, call, queue, message_id).run(reference, token)
     clock = await node.database.clock(call.deadline)
     return _shown(node, found, int(clock * _MICROSECONDS))

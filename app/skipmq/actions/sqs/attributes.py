@@ -18,6 +18,11 @@ from skipmq.protocol.call import Call
 from skipmq.protocol.queue_attributes import ATTRIBUTES, OURS, PAUSED, RetryBackoff
 
 
+def _invalid(name: str, reason: str = "") -> errors.InvalidAttributeValue:
+    text = f"Invalid value for the parameter {name}."
+    return errors.InvalidAttributeValue(f"{text} Reason: {reason}" if reason else text)
+
+
 def _policy(value: str) -> str | None:
     if not value:
         return value
@@ -25,9 +30,7 @@ def _policy(value: str) -> str | None:
     try:
         parse(value, of_queue=True)
     except ValueError as error:
-        raise errors.InvalidAttributeValue(
-            f"Invalid value for the parameter Policy. Reason: {error}."
-        ) from error
+        raise _invalid("Policy", f"{error}.") from error
     statements = msgspec.json.decode(value).get("Statement", [])
     checks.policy_size(
         len(value.encode()), statements if isinstance(statements, list) else [statements]
@@ -45,9 +48,7 @@ def _body_schema(value: str) -> str:
         except body_schemas.SchemaError as error:
             reason = str(error)
     if reason:
-        raise errors.InvalidAttributeValue(
-            f"Invalid value for the parameter BodySchema. Reason: {reason}."
-        )
+        raise _invalid("BodySchema", f"{reason}.")
     return value
 
 
@@ -57,10 +58,8 @@ def _retry_backoff(value: str) -> str:
     try:
         backoff = msgspec.json.decode(value, type=RetryBackoff)
     except msgspec.DecodeError as error:
-        raise errors.InvalidAttributeValue(
-            f"Invalid value for the parameter RetryBackoff. Reason: {error}. An example is"
-            ' {"base": 10, "factor": 2, "maximum": 3600, "jitter": 0.1}.'
-        ) from error
+        example = '{"base": 10, "factor": 2, "maximum": 3600, "jitter": 0.1}'
+        raise _invalid("RetryBackoff", f"{error}. An example is {example}.") from error
     numbers = msgspec.structs.asdict(backoff).items()
     whole = {name: int(each) if each == int(each) else each for name, each in numbers}
     return msgspec.json.encode(whole).decode()
@@ -132,7 +131,7 @@ def is_fifo(attributes: Mapping[str, str]) -> bool:
     if value == "false":
         raise checks.unknown_attribute("FifoQueue")
     if value != "true" and "FifoQueue" in attributes:
-        raise errors.InvalidAttributeValue("Invalid value for the parameter FifoQueue.")
+        raise _invalid("FifoQueue")
     return value == "true"
 
 
@@ -158,18 +157,14 @@ def stored(attributes: Mapping[str, str], *, fifo: bool) -> dict[str, str]:
             raise errors.InvalidAttributeName(f"You can specify {name} only for a standard queue.")
         form = _SPECIAL.get(name, attribute.stored)(value)
         if form is None:
-            reason = f" Reason: Must be {attribute.range}." if name in _LIMITS else ""
-            raise errors.InvalidAttributeValue(f"Invalid value for the parameter {name}.{reason}")
+            raise _invalid(name, f"Must be {attribute.range}." if name in _LIMITS else "")
         result[name] = form
     return _with_one_encryption(result)
 
 
 def _fifo_queue(value: str) -> str:
     if value.lower() != "true":
-        raise errors.InvalidAttributeValue(
-            "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not"
-            " supported."
-        )
+        raise _invalid("FifoQueue", "Modifying queue type is not supported.")
     return "true"
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -16,7 +16,6 @@ from skipmq.protocol import answers, body_schemas, errors, limits, requests
 from skipmq.protocol.call import Call
 from skipmq.protocol.identity import QueueName
 from skipmq.protocol.message import attributes_md5, body_md5, forbidden_character, new_uuid
-from skipmq.protocol.sns import shapes
 
 GONE = "Message does not exist or is not available for visibility timeout change"
 _SEQUENCE_BASE = 10**19
@@ -164,7 +163,6 @@ def outgoing(entry: Outgoing, size: int, queue: Queue, trace: str | None) -> Out
 
 
 def _check_schema(body: str, schema: str) -> None:
-    """Check a body against its queue's schema, if it has one."""
     if schema and (problem := body_schemas.read(schema).problem(body)):
         raise errors.InvalidMessageContents(f"The body does not fit the queue's schema: {problem}.")
 
@@ -218,10 +216,8 @@ def size(entry: Outgoing) -> int:
     return bytes_ + attributes_size(entry.MessageAttributes) if entry.MessageAttributes else bytes_
 
 
-def attributes_size(
-    attributes: Mapping[str, requests.AttributeValue] | Mapping[str, shapes.AttributeValue],
-) -> int:
-    """Return the size of attributes of a message in bytes."""
+def attributes_size(attributes: Mapping[str, Any]) -> int:
+    """Return the size of attributes of a message, of SQS or SNS, in bytes."""
     return sum(
         len(name.encode())
         + len(value.DataType.encode())

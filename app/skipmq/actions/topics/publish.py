@@ -120,17 +120,14 @@ async def _publish(
 ) -> list[Published]:
     if call.request.headers.get("x-amz-sns-message-type") is not None:
         raise AuthorizationError("What a topic delivers cannot publish, so that there is no cycle.")
+    what = (sent, call.identity.sender, call.deadline)
     try:
-        published = await topics.publish(
-            node.database, name, topic.id, sent, call.identity.sender, call.deadline
-        )
+        published = await topics.publish(node.database, name, topic.id, *what)
     except NotFound:
         # It may have been created again.
         node.topics.forget(name.arn)
         topic = await node.topics.find(name, call.deadline)
-        published = await topics.publish(
-            node.database, name, topic.id, sent, call.identity.sender, call.deadline
-        )
+        published = await topics.publish(node.database, name, topic.id, *what)
     for each in published:
         for arn, id_ in zip(each.queues, each.queue_ids, strict=True):
             node.waiters.wake(arn, 1)
@@ -226,7 +223,6 @@ def _deduplication_id(entry: Outgoing, name: TopicName, topic: Topic) -> str | N
 
 
 def _stored(attributes: Mapping[str, shapes.AttributeValue]) -> str:
-    """Return attributes as queues store them."""
     stored = {
         name: requests.AttributeValue(
             StringValue=value.StringValue, BinaryValue=value.BinaryValue, DataType=value.DataType

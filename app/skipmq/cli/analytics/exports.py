@@ -123,7 +123,6 @@ def _is_same(spark: "SparkSession", one: str, other: str) -> bool:
 def _record(  # noqa: PLR0917 - a record.
     url: str, day: date, rows: int, until: int, lake: str, place: str, *, replaces: bool
 ) -> bool:
-    """Record a day that the lake has in a database."""
     with session.connect(url, "skipmq export", writing=True) as writer:
         return history.record_archived_day(writer, day, rows, until, lake, place, replaces=replaces)
 

@@ -21,7 +21,6 @@ def _attribute(name: str) -> Callable[[Mapping[str, Any]], str | None]:
 
 
 def _line(body: str) -> str:
-    """Return a body in one line."""
     return " ".join(body.split())
 
 

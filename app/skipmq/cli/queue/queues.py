@@ -206,11 +206,7 @@ def queue_tag(name: str, tags: dict[str, str], remove: tuple[str, ...]) -> tuple
 @printing_json
 def queue_purge(name: str, *, yes: bool) -> tuple[Any, Any]:
     """Delete all messages of the queue NAME."""
-    with open_source() as node:
-        if not yes:
-            ask(f"Delete all messages of {described(node, name)}?")
-        removed = node.act("PurgeQueue", QueueUrl=name).get("Removed")
-    return {"purged": name, "messages": removed}, f"purged queue {name}{_messages(removed)}"
+    return _removed("PurgeQueue", "purged", name, None if yes else "Delete all messages of {}?")
 
 
 @click.command("delete")
@@ -219,18 +215,18 @@ def queue_purge(name: str, *, yes: bool) -> tuple[Any, Any]:
 @printing_json
 def queue_delete(name: str, *, yes: bool) -> tuple[Any, Any]:
     """Delete the queue NAME and all its messages."""
+    question = None if yes else "Delete the queue {} and all its messages?"
+    return _removed("DeleteQueue", "deleted", name, question)
+
+
+def _removed(action: str, done: str, name: str, question: str | None) -> tuple[Any, Any]:
     with open_source() as node:
-        if not yes:
-            ask(f"Delete the queue {described(node, name)} and all its messages?")
-        removed = node.act("DeleteQueue", QueueUrl=name).get("Removed")
-    return {"deleted": name, "messages": removed}, f"deleted queue {name}{_messages(removed)}"
-
-
-def _messages(number: int | None) -> str:
-    """Return how many messages went; nothing by SQS's answer, which does not have it."""
-    if number is None:
-        return ""
-    return f": {number:,} message{'' if number == 1 else 's'}"
+        if question:
+            ask(question.format(described(node, name)))
+        number = node.act(action, QueueUrl=name).get("Removed")
+    # SQS's answer does not have how many messages went.
+    went = "" if number is None else f": {number:,} message{'' if number == 1 else 's'}"
+    return {done: name, "messages": number}, f"{done} queue {name}{went}"
 
 
 def _check(attributes: Mapping[str, str], *, is_fifo: bool) -> None:

@@ -69,13 +69,12 @@ _rate = click.option(
 
 
 def _filters(command: Any) -> Any:
-    for option in (
-        click.option("--value", metavar="TEXT", help="The value of the --attribute."),
-        click.option("--attribute", metavar="NAME", help="Match messages with this attribute."),
-        click.option("--body", metavar="TEXT", help="Match messages whose body contains the text."),
-    ):
-        command = option(command)
-    return command
+    body = click.option(
+        "--body", metavar="TEXT", help="Match messages whose body contains the text."
+    )
+    name = click.option("--attribute", metavar="NAME", help="Match messages with this attribute.")
+    value = click.option("--value", metavar="TEXT", help="The value of the --attribute.")
+    return body(name(value(command)))
 
 
 @click.command("redrive")

@@ -300,7 +300,6 @@ class _Reading:
     def _converted(
         self, path: tuple[str, ...], value: Any, convert: Callable[[Any], Any], wanted: str
     ) -> Any:
-        """Return a value as HOCON converts it."""
         try:
             return convert(value)
         except ValueError as error:

@@ -18,19 +18,8 @@ from skipmq.console.pages import (
 )
 from skipmq.console.site import Page
 
-ALL: tuple[Page, ...] = (
-    access.add,
-    overview.add,
-    runbook.add,
-    queues.add,
-    queue.add,
-    dead_letters.add,
-    database.add,
-    schedules.add,
-    topics.add,
-    messages.add,
-    search.add,
-    charts.add,
-    send.add,
-    settings.add,
+_MODULES = (
+    *(access, overview, runbook, queues, queue, dead_letters, database, schedules, topics),
+    *(messages, search, charts, send, settings),
 )
+ALL: tuple[Page, ...] = tuple(each.add for each in _MODULES)

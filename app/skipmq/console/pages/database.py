@@ -76,7 +76,6 @@ def _sessions(failed: errors.SqsError | None = None) -> ResponseReturnValue:
 
 @site.showing_errors(_sessions)
 def _end_session() -> ResponseReturnValue:
-    """Cancel the statement of a session, or terminate it."""
     form = flask.request.form
     kind, process = form.get("kind", ""), form.get("process", 0, int)
     partition = form.get("partition", 0, int)

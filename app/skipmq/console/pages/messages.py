@@ -93,7 +93,6 @@ def _counts(name: str) -> ResponseReturnValue:
 
 
 def _message(name: str, reference: str) -> ResponseReturnValue:
-    """Show a message with its whole body."""
     message = find(name, reference)
     head = heading.build(name, "messages")
     schema = head["attributes"].get("BodySchema", "")
@@ -155,7 +154,6 @@ def _limits(head: Mapping[str, Any], *, is_grouped: bool) -> list[str]:
 
 
 def _body(name: str, reference: str) -> ResponseReturnValue:
-    """Return the body of a message as a file."""
     message = find(name, reference)
     if message is None:
         return flask.render_template("message.html", **heading.build(name, "messages")), 404
@@ -243,7 +241,6 @@ def outcomes_of(outcomes: Sequence[str]) -> str:
 def _act(
     how: str, name: str, target: str | None, references: Sequence[str], **members: int
 ) -> list[str]:
-    """Run an action on messages and return their outcomes."""
     result = current().act(
         _TRANSFERS[how],
         QueueUrl=name,

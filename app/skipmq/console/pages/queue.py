@@ -128,7 +128,6 @@ def _groups(name: str, error: errors.SqsError | None = None) -> ResponseReturnVa
 
 @site.showing_errors(_groups)
 def _release(name: str) -> ResponseReturnValue:
-    """Make the messages in flight of groups visible now."""
     chosen = flask.request.form.getlist("release")
     if not chosen:
         raise errors.InvalidParameterValueException("Select groups first.")

@@ -106,7 +106,6 @@ def _queues() -> ResponseReturnValue:
 
 
 def _with_sum(queue: dict[str, Any]) -> dict[str, Any]:
-    """Add the number of all messages."""
     if "Visible" not in queue:
         return queue
     return queue | {"Messages": queue["Visible"] + queue["InFlight"] + queue["Delayed"]}

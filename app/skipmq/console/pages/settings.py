@@ -239,7 +239,6 @@ def _set_attributes(name: str) -> ResponseReturnValue:
 
 @site.showing_errors(_page, "attributes")
 def _pause(name: str) -> ResponseReturnValue:
-    """Pause the queue's receives, or resume them."""
     is_paused = flask.request.form.get("paused") == "true"
     if "PauseQueue" in current().rights(name, "PauseQueue"):
         current().act("PauseQueue", QueueUrl=name, Paused=is_paused)

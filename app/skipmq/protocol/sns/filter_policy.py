@@ -278,7 +278,6 @@ def _numeric(value: Any) -> str:
 
 
 def _upper(bound: Any, others: Sequence[Any]) -> str:
-    """Return the second bound of a range."""
     operator, top = [*others, None][:2]
     if not isinstance(operator, str):
         raise FilterPolicyError(f"Bad value in numeric range: {operator}")

@@ -32,15 +32,17 @@ _SKIPMQ = (sys.executable, "-m", "skipmq")
 _SLOT = "second_site"
 # Ten are usual; the machine may be busy.
 _START_SECONDS = 120.0
+# Each poll asks every server and node, which have no time for it while they start.
+_POLL_SECONDS = 0.3
 
 
 class LocalCluster:
     """Servers, nodes and balancers on this machine, while the `with` block runs.
 
-    Its data is deleted at the end; its logs stay in the folder. As root the servers' data may be in
-    a system folder that their account can access. With `namespaces` (root only) each
-    server (PostgreSQL, Patroni and etcd) has its own network and can be isolated. With `tls`
-    all connections are encrypted: `layout.ca` signs all certificates.
+    Its data is deleted at the end; its logs stay in the folder. The servers' data is in `data_in`,
+    or as root in a system folder, where their account cannot access the folder. With `namespaces`
+    (root only) each server (PostgreSQL, Patroni and etcd) has its own network and can be isolated.
+    With `tls` all connections are encrypted: `layout.ca` signs all certificates.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class LocalCluster:
         reader: bool = False,
         second_site: bool = False,
         tls: bool = False,
+        data_in: Path | None = None,
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
         if not (1 <= nodes <= layout.MOST and 1 <= servers <= layout.MOST - reader):
@@ -81,6 +84,7 @@ class LocalCluster:
         self._partitions, self._servers, self._nodes = partitions, servers, nodes
         self._fixed_ports, self._namespaces = fixed_ports, namespaces
         self._reader, self._second_site, self._tls = reader, second_site, tls
+        self._data_in = data_in
         self._stack = ExitStack()
         self._network: Network | None = None
         self._routers: Routers | None = None
@@ -172,7 +176,7 @@ class LocalCluster:
         while missing := health.missing(self.layout, self._replication):
             if time.monotonic() > deadline:
                 raise ClusterError(f"not healthy after {timeout:.0f} s: {missing}")
-            time.sleep(0.1)
+            time.sleep(_POLL_SECONDS)
 
     def supervise(self, part: str, on: bool) -> None:
         """Set whether a part is restarted when it exits, after its hook.
@@ -307,7 +311,7 @@ class LocalCluster:
                     for server in servers
                 )
                 raise ClusterError(f"PostgreSQL did not come up: {missing}\n{ends}")
-            time.sleep(0.1)
+            time.sleep(_POLL_SECONDS)
 
     def _missing(self, scope: str) -> str:
         return health.servers_missing(self.layout, scope, self._replication)
@@ -334,8 +338,9 @@ class LocalCluster:
     def _make_data(self) -> Path:
         """Create the folder of the servers' data where their account can access it."""
         account = self._programs.account
-        if account.name and not account.may("-x", self.folder):
-            data = Path(tempfile.mkdtemp(prefix="skipmq-cluster-", dir="/var/tmp"))
+        if self._data_in or (account.name and not account.may("-x", self.folder)):
+            place = self._data_in or "/var/tmp"  # noqa: S108 - a folder is made in it.
+            data = Path(tempfile.mkdtemp(prefix="skipmq-cluster-", dir=place))
         else:
             data = self.folder / "data"
             shutil.rmtree(data, ignore_errors=True)

@@ -5,7 +5,6 @@ long form, as are bounds of time that a busy machine would break.
 """
 
 import random
-import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from cluster.content import note
@@ -32,20 +30,20 @@ FOLDER = ROOT / ".cache" / "faults"
 IN_GATE = [name for name, fault in FAULTS.items() if fault.in_gate]
 FIXED_SEED = 1
 RANDOM_SEED = random.SystemRandom().randrange(2, 10**6)
-# Messages a second: a quarter of the load of the long form.
-RATE = 30.0
+# Messages a second: an eighth of the load of the long form, and half of it.
+RATE, CORRUPTED_RATE = 15.0, 60.0
 # A fault may take so many times as long as it should: the machine may have much else to do.
 SLACK = 12.0
 # What is corrupted, and how often at least for all of it to be detected.
-DEEDS, ENOUGH = ("opened", "lost", "twins", "divided"), 10
+DEEDS, ENOUGH = ("opened", "lost", "twins", "divided"), 20
 # Seconds until nothing is left, on such a machine.
 DRAIN = 120
 
 
 @pytest.fixture(scope="module")
-def started() -> Iterator[LocalCluster]:
+def started(server_folder: Path) -> Iterator[LocalCluster]:
     need("etcd", "haproxy")
-    with LocalCluster(FOLDER / "gate", nodes=2, reader=True) as found:
+    with LocalCluster(FOLDER / "gate", nodes=2, data_in=server_folder) as found:
         yield found
 
 
@@ -69,21 +67,36 @@ def test_crashes_break_no_promise(cluster: LocalCluster, seed: int, number: int)
     def faults(injector: Injector) -> Iterator[str]:
         return islice(injector.order(IN_GATE), number)
 
+    freed, before = keys_freed(cluster), timeline(cluster)
     file = FOLDER / f"gate-{seed}.jsonl"
     outcome = run(cluster, file, faults, seed=seed, prefix=f"{seed}-", rate=RATE, slack=SLACK)
 
     assert outcome.good, told(outcome, file)
     assert len(outcome.outages) == number
-    assert outcome.counts["acknowledged messages"] > 500
+    assert outcome.counts["acknowledged messages"] > 250
     assert outcome.counts["worked by consumers"] > 100
     assert outcome.counts["consumers killed or stopped"] > 1
+    # The server that crashed gave up its key, so that a standby did not wait for the lease.
+    assert keys_freed(cluster) > freed
+    assert timeline(cluster) > before
+
+
+def keys_freed(cluster: LocalCluster) -> int:
+    names = [server.name for server in cluster.layout.servers]
+    return sum(times_said(cluster, name, "the key is free") for name in names)
+
+
+def timeline(cluster: LocalCluster) -> int:
+    return max(member.timeline for member in cluster.members())
 
 
 def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -> None:
     with History(tmp_path / "history.jsonl") as history:
-        with Load(cluster.endpoint, history, seed=FIXED_SEED, prefix="corrupted-") as load:
+        load = Load(
+            cluster.endpoint, history, seed=FIXED_SEED, prefix="corrupted-", rate=CORRUPTED_RATE
+        )
+        with load:
             with corrupted(cluster.owner_url) as done:
-                time.sleep(6)
                 eventually(lambda: min(done[what] for what in DEEDS) >= ENOUGH, 60)
             load.drain(DRAIN)
         note(history, cluster.owner_url, cluster.addresses()["postgres"])
@@ -100,26 +113,6 @@ def test_corruption_of_rows_is_detected(cluster: LocalCluster, tmp_path: Path) -
         "order within a group",
         "published to all or none",
     }
-
-
-def test_reader_is_outside_the_quorum_and_never_holds_the_primary_back(
-    cluster: LocalCluster,
-) -> None:
-    reader = server(cluster, "reader")
-    url = re.sub(r"@.*/", f"@{reader['host']}:{reader['port']}/", cluster.owner_url)
-    with psycopg.connect(re.sub(r"\?.*", "", url)) as connection:
-        shown = connection.execute(
-            "select current_setting('hot_standby_feedback'),"
-            " current_setting('max_standby_streaming_delay')"
-        ).fetchone()
-
-    assert shown == ("off", "30min")
-    # One that does not answer within a second is shown without its state.
-    members = eventually(
-        lambda: (found := cluster.members()) and all(member.role for member in found) and found
-    )
-    assert sum(member.sync == "quorum" for member in members) == 2
-    assert [member.sync for member in members if member.name == "reader"] == [""]
 
 
 def test_primary_that_does_not_answer_at_once_is_found(cluster: LocalCluster) -> None:
@@ -140,17 +133,6 @@ def test_key_stays_while_postgresql_runs_without_patroni(cluster: LocalCluster) 
 
     assert cluster.leader() == leader
     assert server(cluster, leader)["postmaster_pid"] == before["postmaster_pid"]
-
-
-def test_key_is_given_up_after_a_certain_death(cluster: LocalCluster) -> None:
-    leader = cluster.leader()
-    before, said = server(cluster, leader), times_said(cluster, leader, "the key is free")
-    for process in ("patroni_pid", "postmaster_pid"):
-        one(before[process]).kill()
-    eventually(lambda: times_said(cluster, leader, "the key is free") > said, 30)
-    cluster.wait_healthy(90)
-
-    assert cluster.leader() != leader
 
 
 def server(cluster: LocalCluster, name: str) -> dict[str, Any]:

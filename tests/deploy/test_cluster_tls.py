@@ -24,12 +24,15 @@ SESSIONS = """
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(
+    tmp_path_factory: pytest.TempPathFactory, server_folder: Path
+) -> Iterator[LocalCluster]:
     try:
         programs.find()
     except ClusterError as error:
         not_here(str(error))
-    with LocalCluster(tmp_path_factory.mktemp("tls"), nodes=1, servers=2, tls=True) as cluster:
+    folder = tmp_path_factory.mktemp("tls")
+    with LocalCluster(folder, nodes=1, servers=2, tls=True, data_in=server_folder) as cluster:
         yield cluster
 
 

@@ -26,7 +26,7 @@ from support.programs import not_here
 
 COMMAND = [sys.executable, "-m", "local_cluster"]
 START_SECONDS = 240
-EVERY_PART = {"haproxy", "node1", "postgres1", "postgres2", "postgres3", "etcd1", "etcd2", "etcd3"}
+EVERY_PART = {"haproxy", "node1", "postgres1", "postgres2", "reader", "etcd1", "etcd2"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -80,8 +80,10 @@ def start(tmp_path: Path, *options: str) -> Iterator[Started]:
 
 
 @pytest.fixture
-def started(tmp_path: Path) -> Iterator[Started]:
-    with start(tmp_path) as started:
+def started(server_folder: Path) -> Iterator[Started]:
+    place = server_folder / "command-line"
+    place.mkdir()
+    with start(place, "--servers", "2", "--replica") as started:
         yield started
 
 
@@ -156,8 +158,7 @@ def check_addresses(started: Started) -> None:
 
 
 def check_state_is_shown(started: Started) -> None:
-    shown = re.compile(r"quorum standby +1 +0")
-    eventually(lambda: len(shown.findall(started.log.read_text())) >= 2)
+    eventually(lambda: re.search(r"quorum standby +1 +0", started.log.read_text()))
 
     assert f"SQS           {started.addresses()['endpoint']}" in started.log.read_text()
 
@@ -182,6 +183,21 @@ def check_readers_are_sent_to_a_standby_and_bounded(started: Started) -> None:
         assert may == (True,)
 
 
+def check_reader_is_outside_the_quorum_and_never_holds_the_primary_back(started: Started) -> None:
+    addresses = started.addresses()
+    (reader,) = [server for server in addresses["postgres"] if server["name"] == "reader"]
+    # It is tried first.
+    assert f"@{reader['host']}:{reader['port']}," in addresses["analytics_url"]
+    with psycopg.connect(addresses["analytics_url"]) as connection:
+        shown = connection.execute(
+            "select current_setting('hot_standby_feedback'),"
+            " current_setting('max_standby_streaming_delay'), inet_server_port()"
+        ).fetchone()
+
+    assert shown == ("off", "30min", reader["port"])
+    assert re.search(r"^reader .* replica +1 +0", started.log.read_text(), re.MULTILINE)
+
+
 def check_killed_node_comes_back(started: Started) -> None:
     before = started.addresses()["nodes"][0]["pid"]
     os.kill(before, signal.SIGKILL)
@@ -204,13 +220,24 @@ def check_printed_patronictl_may_change_the_primary(started: Started) -> None:
     before = leader()
     patronictl("switchover", "skipmq", "--force")
 
-    eventually(lambda: leader() not in {before, ""}, 60)
+    # Of the standbys one is the primary, and the others follow it.
+    shown = re.compile(
+        r"^(postgres\d|reader) .* (primary|quorum standby|replica) +2 +", re.MULTILINE
+    )
+    eventually(lambda: len(shown.findall(last_table(started))) == 3, 60)
+    assert (before, "primary") not in shown.findall(last_table(started))
+
+
+def last_table(started: Started) -> str:
+    """Return the state of the cluster as it was printed last."""
+    return started.log.read_text().rpartition("\npart ")[2]
 
 
 def test_cluster_of_the_command_line_is_as_it_says_and_leaves_nothing(started: Started) -> None:
     check_addresses(started)
     check_state_is_shown(started)
     check_readers_are_sent_to_a_standby_and_bounded(started)
+    check_reader_is_outside_the_quorum_and_never_holds_the_primary_back(started)
     check_killed_node_comes_back(started)
     check_printed_patronictl_may_change_the_primary(started)
     addresses = started.addresses()
@@ -224,9 +251,14 @@ def test_cluster_of_the_command_line_is_as_it_says_and_leaves_nothing(started: S
     assert sorted(path.name for path in started.folder.iterdir()) == ["lock", "logs"]
 
 
-def test_second_site_takes_over_with_what_it_has(tmp_path: Path) -> None:
+def test_second_site_takes_over_with_what_it_has(tmp_path: Path, server_folder: Path) -> None:
     with LocalCluster(
-        tmp_path, nodes=1, servers=1, replication="asynchronous", second_site=True
+        tmp_path,
+        nodes=1,
+        servers=1,
+        replication="asynchronous",
+        second_site=True,
+        data_in=server_folder,
     ) as cluster:
         first, second = cluster.layout.servers
         with psycopg.connect(cluster.owner_url, autocommit=True) as connection:

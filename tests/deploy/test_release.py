@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,9 +30,14 @@ from release import (
 from skipmq.database import files
 from support.http import ROOT
 from support.programs import need
-from support.tree import copy_tracked
+from support.tree import tracked
 
 TAG = skipmq.__version__
+# What the script is, and reads before it builds anything.
+READ = (
+    *("app/skipmq/release.py", "deploy/release.py", "deploy/bill_of_materials.py"),
+    ".gitignore",
+)
 
 
 def git(tree: Path, *words: str) -> None:
@@ -45,24 +50,29 @@ def commit(tree: Path) -> None:
     git(tree, "commit", "--message", "x")
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a copy of the tree, committed, with all that a release wants."""
-    tree = tmp_path_factory.mktemp("release") / "skipmq"
-    copy_tracked(tree)
-    (tree / FROZEN).write_text(files.first_migration())
-    changes = tree / "CHANGELOG.md"
-    changes.write_text(f"# Changelog\n\n## [{TAG}] - 2026-12-24\n")
-    git(tree, "init", "--quiet")
-    commit(tree)
-    return tree
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Give a tree, committed, with all that is asked before a release is built."""
+    return released(tmp_path / "tree", map(Path, READ))
 
 
 @pytest.fixture
-def tree(sources: Path, tmp_path: Path) -> Path:
-    """Give a clone of the copy, to change."""
-    git(tmp_path, "clone", "--quiet", str(sources), "tree")
-    return tmp_path / "tree"
+def whole_tree(tmp_path: Path) -> Path:
+    """Give a copy of the tree, committed, with all that a release is built of."""
+    return released(tmp_path / "tree", (path.relative_to(ROOT) for path in tracked()))
+
+
+def released(tree: Path, names: Iterable[Path]) -> Path:
+    """Copy files of the repository and add what a release wants; commit all."""
+    for name in names:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tree / name)
+    (tree / FROZEN).parent.mkdir(parents=True, exist_ok=True)
+    (tree / FROZEN).write_text(files.first_migration())
+    (tree / "CHANGELOG.md").write_text(f"# Changelog\n\n## [{TAG}] - 2026-12-24\n")
+    git(tree, "init", "--quiet")
+    commit(tree)
+    return tree
 
 
 def test_committed_tree_with_an_entry_and_no_tag_can_be_released(tree: Path) -> None:
@@ -143,18 +153,18 @@ def test_every_stage_of_the_image_has_the_base_that_the_release_names() -> None:
 
 @pytest.mark.slow
 def test_sdist_has_the_tree_and_builds_the_wheel_that_the_tree_builds(
-    tree: Path, tmp_path: Path
+    whole_tree: Path, tmp_path: Path
 ) -> None:
-    sdist, wheel = build(tree, tmp_path)
+    sdist, wheel = build(whole_tree, tmp_path)
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path / "direct"],
-        cwd=tree, check=True, capture_output=True,
+        cwd=whole_tree, check=True, capture_output=True,
     )  # fmt: skip
 
     with tarfile.open(sdist) as archive:
         members = {each.name.partition("/")[2] for each in archive if each.isfile()}
     listed = subprocess.run(
-        ["git", "ls-files"], cwd=tree, capture_output=True, text=True, check=True
+        ["git", "ls-files"], cwd=whole_tree, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     assert members == {*listed, "PKG-INFO"}
     assert (tmp_path / "direct" / wheel.name).read_bytes() == wheel.read_bytes()
@@ -203,8 +213,8 @@ def test_sums_and_bill_are_of_the_files_and_signed_with_the_key_that_is_there(
 
 
 @pytest.mark.slow
-def test_wheel_works_where_nothing_else_is_installed(tree: Path, tmp_path: Path) -> None:
-    _, wheel = build(tree, tmp_path)
+def test_wheel_works_where_nothing_else_is_installed(whole_tree: Path, tmp_path: Path) -> None:
+    _, wheel = build(whole_tree, tmp_path)
 
     said = try_out(wheel, ROOT / "deploy" / "constraints.txt")
 

@@ -24,15 +24,21 @@ BEFORE = "create role skipmq login {}; create database skipmq owner skipmq"
 
 
 @pytest.mark.parametrize("rights", ["", "createrole"])
-def test_owner_without_a_superusers_rights_can_end_readers(
+def test_owner_without_a_superusers_rights_can_end_readers_and_grant_queues(
     bare_server: Databases, rights: str
 ) -> None:
     prepare(bare_server, BEFORE.format(rights))
     if not rights:
         prepare(bare_server, ADMINISTRATOR)
+    prepare(bare_server, "create role shop login")
 
     schema.migrate(url_of(bare_server, "skipmq"))
 
+    check_readers_can_be_ended(bare_server)
+    check_queues_can_be_granted(bare_server)
+
+
+def check_readers_can_be_ended(bare_server: Databases) -> None:
     with (
         psycopg.connect(url_of(bare_server, "skipmq_reader")) as reader,
         psycopg.connect(url_of(bare_server, "skipmq_node"), autocommit=True) as node,
@@ -49,6 +55,21 @@ def test_owner_without_a_superusers_rights_can_end_readers(
             reader.execute("select 1")
     assert ended == [(pid,)]
     assert limits == (32, 3)
+
+
+def check_queues_can_be_granted(bare_server: Databases) -> None:
+    with (
+        psycopg.connect(url_of(bare_server, "skipmq"), autocommit=True) as owner,
+        psycopg.connect(url_of(bare_server, "shop"), autocommit=True) as shop,
+    ):
+        owner.execute("select skipmq.create_queue('orders')")
+        owner.execute("select skipmq.grant_queues('shop', array['orders'], array['orders'])")
+        shop.execute("select skipmq.send_message('orders', 'tea')")
+        received = shop.execute("select body, sender from skipmq.receive_message('orders')")
+        assert received.fetchall() == [("tea", "shop")]
+        owner.execute("select skipmq.revoke_queues('shop')")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            shop.execute("select skipmq.send_message('orders', 'tea')")
 
 
 @pytest.mark.parametrize("rights", ["", "createrole"])
@@ -82,30 +103,6 @@ def test_owner_is_told_to_have_the_role_of_a_tool_and_can_then_end_its_sessions(
 
     assert refused.value.diag.message_hint == f"grant grafana{given.partition(';')[0]}"
     assert ended == [(pid,)]
-
-
-@pytest.mark.parametrize("rights", ["", "createrole"])
-def test_owner_without_a_superusers_rights_can_grant_queues(
-    bare_server: Databases, rights: str
-) -> None:
-    prepare(bare_server, BEFORE.format(rights))
-    if not rights:
-        prepare(bare_server, ADMINISTRATOR)
-    prepare(bare_server, "create role shop login")
-    schema.migrate(url_of(bare_server, "skipmq"))
-
-    with (
-        psycopg.connect(url_of(bare_server, "skipmq"), autocommit=True) as owner,
-        psycopg.connect(url_of(bare_server, "shop"), autocommit=True) as shop,
-    ):
-        owner.execute("select skipmq.create_queue('orders')")
-        owner.execute("select skipmq.grant_queues('shop', array['orders'], array['orders'])")
-        shop.execute("select skipmq.send_message('orders', 'tea')")
-        received = shop.execute("select body, sender from skipmq.receive_message('orders')")
-        assert received.fetchall() == [("tea", "shop")]
-        owner.execute("select skipmq.revoke_queues('shop')")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            shop.execute("select skipmq.send_message('orders', 'tea')")
 
 
 def test_owner_without_the_group_is_told_what_an_administrator_does(bare_server: Databases) -> None:

@@ -3,8 +3,10 @@
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -20,7 +22,7 @@ from skipmq.database.embedded import (
     start_ephemeral,
 )
 from support.accounts import ACCOUNT, python_of_others
-from support.forks import Forked
+from support.forks import SKIPMQ, Forked
 from support.processes import ask, until, until_gone
 
 IDENTIFIER = "select system_identifier::text from pg_control_system()"
@@ -40,6 +42,19 @@ SERVE = [
 ]
 
 
+class Starter(Forked):
+    """A program that starts a server."""
+
+    of_others = SKIPMQ
+
+
+def install(url: str) -> None:
+    ask(url, "create table installed (n int)")
+
+
+SHARED = Contents("shared", install)
+
+
 @pytest.fixture
 def cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give an empty folder in which templates are kept."""
@@ -50,42 +65,58 @@ def cache(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     until(lambda: not list(place.glob("skipmq-*")), "all servers have ended")
 
 
+@pytest.fixture(scope="module")
+def made(server_folder: Path) -> Iterator[tuple[Path, object]]:
+    """Make the template of `SHARED` by a first server, which leaves a row; give its identifier."""
+    cache = Path(tempfile.mkdtemp(prefix="templates-", dir=server_folder))
+    cache.chmod(0o711)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ephemeral, "_cache", lambda: cache)
+        with start_ephemeral(contents=SHARED) as server:
+            identifier = ask(server.url, IDENTIFIER)
+            ask(server.url, "insert into installed values (1)")
+    (template,) = templates(cache)
+    yield template, identifier
+    shutil.rmtree(cache)
+
+
+@pytest.fixture
+def template(made: tuple[Path, object], cache: Path) -> Path:
+    """Give the template, as a copy for this test's cache."""
+    cache.mkdir(mode=0o711)
+    copy = cache / made[0].name
+    copy.mkdir(mode=0o700)
+    data_folder.copy_cluster(made[0], copy)
+    return copy
+
+
 def templates(cache: Path) -> list[Path]:
     return [found for found in cache.glob("template-*") if found.suffix == "" and found.is_dir()]
 
 
-def install(url: str) -> None:
-    ask(url, "create table installed (n int)")
+def test_servers_are_copies_of_one_template_that_none_of_them_changes(
+    cache: Path, template: Path, made: tuple[Path, object]
+) -> None:
+    with start_ephemeral(contents=SHARED) as server:
+        assert ask(server.url, IDENTIFIER) == made[1]
+        # No row of the first.
+        assert ask(server.url, "select count(*) from installed") == 0
+
+    assert templates(cache) == [template]
 
 
-def test_servers_are_copies_of_one_template_that_none_of_them_changes(cache: Path) -> None:
-    contents = Contents("shared", install)
-    identifiers = set()
-    for _ in range(2):
-        with start_ephemeral(contents=contents) as server:
-            identifiers.add(ask(server.url, IDENTIFIER))
-            # The second finds no row of the first.
-            assert ask(server.url, "select count(*) from installed") == 0
-            ask(server.url, "insert into installed values (1)")
-
-    assert len(identifiers) == 1
-    assert len(templates(cache)) == 1
-
-
-def test_contents_of_another_key_have_a_template_of_their_own_and_old_ones_go(cache: Path) -> None:
+def test_contents_of_another_key_have_a_template_of_their_own_and_old_ones_go(
+    cache: Path, template: Path
+) -> None:
     old = cache / "template-0"
-    old.mkdir(parents=True)
+    old.mkdir()
     os.utime(old, (1, 1))
-    cache.chmod(0o711)
 
-    with start_ephemeral(contents=Contents("one", install)):
-        (first,) = templates(cache)
     with start_ephemeral(contents=Contents("two", lambda _: None)) as server:
         assert ask(server.url, "select to_regclass('installed') is null") is True
 
     # What was not used for long goes when another is made.
-    assert first != old
-    assert len({*templates(cache)} - {first, old}) == 1
+    assert len({*templates(cache)} - {template, old}) == 1
     assert len(templates(cache)) == 2
 
 
@@ -106,10 +137,9 @@ def test_concurrent_starts_share_the_template_that_one_of_them_makes(cache: Path
 def test_start_that_is_killed_while_it_makes_the_template_leaves_it_to_the_next(
     cache: Path,
 ) -> None:
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(cache)], capture_output=True, text=True, check=False
-    )
-    assert killed.stdout.startswith("postgresql://")
+    words = [sys.executable, "-c", KILLED, str(cache)]
+    with Starter(words, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.communicate()[0].startswith("postgresql://")
     assert templates(cache) == []
 
     with start_ephemeral(contents=Contents("killed", install)) as server:
@@ -120,16 +150,13 @@ def test_start_that_is_killed_while_it_makes_the_template_leaves_it_to_the_next(
     assert not list(cache.glob("*.new"))
 
 
-def test_damaged_template_is_replaced(cache: Path) -> None:
-    contents = Contents("damaged", install)
-    with start_ephemeral(contents=contents):
-        (template,) = templates(cache)
+def test_damaged_template_is_replaced(cache: Path, template: Path) -> None:
     os.truncate(template / "global" / "pg_control", 0)
 
-    with start_ephemeral(contents=contents) as server:
+    with start_ephemeral(contents=SHARED) as server:
         assert ask(server.url, "select to_regclass('installed') is null") is True
     assert templates(cache) == []
-    with start_ephemeral(contents=contents) as server:
+    with start_ephemeral(contents=SHARED) as server:
         assert ask(server.url, "select count(*) from installed") == 0
 
 

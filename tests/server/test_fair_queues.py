@@ -1,4 +1,4 @@
-"""Fair queues under load: one tenant with 40,000 waiting messages does not make others wait.
+"""Fair queues under load: one tenant with 20,000 waiting messages does not make others wait.
 
 Source: SQS Developer Guide, Amazon SQS fair queues. The wait of a message is told in messages that
 were delivered between its sending and its receiving: a figure that no busy machine can spoil.
@@ -14,7 +14,7 @@ import psycopg
 from support.http import NodeProcess, client, eventually
 from support.postgres import Databases, as_node
 
-BACKLOG = 40_000
+BACKLOG = 20_000
 CONSUMERS = 4
 # Receives for which a consumer keeps its messages in flight: as if it worked on them.
 KEPT = 4

@@ -333,8 +333,27 @@ def main() -> NoReturn:
     gc.freeze()
     words = _fork(socket.socket(fileno=int(number)))
     os.environ.update(made)  # noqa: TID251
-    _interpret(words)
-    sys.exit()
+    code: str | int | None = 0
+    try:
+        _interpret(words)
+    except SystemExit as ended:
+        code = ended.code
+    if code is None or isinstance(code, int):
+        _end(code or 0)
+    sys.exit(code)
+
+
+def _end(code: int) -> None:
+    """End as an interpreter does, without freeing each object: that would copy all that was forked.
+
+    Return when a stream takes no more: the interpreter says that itself.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
+    atexit._run_exitfuncs()  # noqa: SLF001
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code & 255)
 
 
 if __name__ == "__main__":

@@ -81,10 +81,11 @@ def shown(browser: Browser, url: str) -> Browser:
 
 
 def is_drawn(browser: Browser) -> bool:
-    """Return whether all charts that a person sees are drawn."""
-    script = """const plots = [...document.querySelectorAll(".plot")];
-      const seen = plots.filter((e) => e.checkVisibility());
-      return seen.length > 0 && seen.every((e) => e.firstChild)"""
+    """Return whether all charts that a person sees are drawn, and none is to be drawn again."""
+    script = """const all = [...document.querySelectorAll("[data-chart]")];
+      const seen = all.filter((e) => e.checkVisibility());
+      const is_busy = document.querySelector("main").ariaBusy !== "false";
+      return !is_busy && seen.every((e) => e.querySelector(".plot")?.firstChild)"""
     return bool(browser.run(script))
 
 
@@ -212,6 +213,11 @@ def test_tooltip_of_the_keyboard_says_the_numbers_of_a_step(
     eventually(lambda: shown.shows("#tip"))
     assert f"arrived {count(last['arrived'])}\ndeleted {count(last['deleted'])}" in said(shown)
 
+    away = distance(shown)
+    shown.driver.execute_async_script("addEventListener('scroll', arguments[0]); scrollBy(0, 90)")
+
+    assert distance(shown) == away
+
     shown.press(KEYS.ARROW_LEFT)
 
     since = before["since"]
@@ -221,6 +227,16 @@ def test_tooltip_of_the_keyboard_says_the_numbers_of_a_step(
     shown.press(KEYS.ESCAPE)
 
     assert not shown.shows("#tip")
+
+
+def distance(browser: Browser) -> list[float]:
+    """Return how far the tooltip that is shown is from its step."""
+    assert browser.shows("#tip")
+    script = """const [step, tip] = [".steps_marks .on", "#tip"].map((each) =>
+        document.querySelector(each).getBoundingClientRect());
+      return [tip.x - step.x, tip.y - step.y]"""
+    found: list[float] = browser.run(script)
+    return found
 
 
 def said(browser: Browser) -> str:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from skipmq.config.settings import Settings
-from skipmq.database import embedded
+from support import forks, servers
 from support.analytics import SHORT_LIVED
 from support.clock import connect
 from support.http import eventually
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
 
     from skipmq.analytics.jdbc import Source
 
+# Of a few rows nothing is learned that makes the next stage of a query a better one. The default
+# manager of checkpoints starts a program for each file, to read a link or set a mode.
+CONFIGURATION = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
+    ".checkpointing.FileSystemBasedCheckpointFileManager",
+}
 # Seconds that a test may take, on a machine with much else to do.
 LONGEST = 240
 
@@ -44,14 +51,23 @@ def spark_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_home: Path) -> Iterator["SparkSession"]:
+def spark_python(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give the Python of Spark's workers; those of streams are forks, a query has one."""
+    folder = tmp_path_factory.mktemp("workers") / "commands"
+    with forks.commands(folder, forks.Streaming) as made:
+        yield made / "python"
+
+
+@pytest.fixture(scope="session")
+def spark(spark_home: Path, spark_python: Path) -> Iterator["SparkSession"]:
     need("java")
     from skipmq.analytics.spark import session  # noqa: PLC0415 - only when a test asks for it.
 
     # The JVM reads them when it starts, and those of commands do.
     os.environ["PYSPARK_SUBMIT_ARGS"] = SHORT_LIVED  # noqa: TID251
     os.environ["SPARK_HOME"] = str(spark_home)  # noqa: TID251
-    started = session.start(Settings(spark_master="local[2]"), "skipmq tests")
+    os.environ["PYSPARK_PYTHON"] = str(spark_python)  # noqa: TID251
+    started = session.start(Settings(spark_master="local[2]"), "skipmq tests", CONFIGURATION)
     started.sparkContext.setLogLevel("ERROR")
     started.conf.set("spark.sql.shuffle.partitions", "2")
     yield started
@@ -98,8 +114,11 @@ def place(tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def second_server(server_folder: Path) -> Iterator[Databases]:
-    """Give a server of its own, which has other transactions of the same numbers."""
-    with embedded.start(server_folder / "second", ephemeral=True) as server:
+    """Give a server of its own, which has other transactions of the same numbers.
+
+    Nor is it of the cluster of `embedded_databases`, whose databases are known by that.
+    """
+    with servers.start(server_folder / "second", ephemeral=True) as server:
         yield Databases(server)
 
 

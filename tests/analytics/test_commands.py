@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from skipmq.cli.analytics.errors import one_line_errors
-from support import commands, lakes
+from support import commands, forks, lakes
 from support.analytics import SHORT_LIVED, age, settle
 from support.postgres import Connection, Databases, as_node
 from support.programs import need
@@ -36,14 +36,8 @@ def run(database: str, *arguments: str, **settings: str) -> commands.Done:
 
 def run_alone(database: str, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own, in which Spark would print what it does."""
-    return subprocess.run(
-        [sys.executable, "-m", "skipmq", "analytics", *arguments],
-        env=variables(database, **settings),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    words = [sys.executable, "-m", "skipmq", "analytics", *arguments]
+    return forks.run(words, variables(database, **settings), seconds=300)
 
 
 def test_without_pyspark_one_line_says_what_to_install() -> None:

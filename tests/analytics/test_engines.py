@@ -73,7 +73,7 @@ def rows(count: int) -> Iterator[dict[str, Any]]:
 def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Give the path of a lake, the files of which are as an export leaves them."""
     place = tmp_path_factory.mktemp("lake of ü")
-    return lakes.write(place, rows(4_000), dict.fromkeys(QUEUES, 10))
+    return lakes.write(place, rows(1_500), dict.fromkeys(QUEUES, 10))
 
 
 def by_duckdb(lake: str) -> Mapping[str, pa.Table]:

@@ -19,8 +19,8 @@ from skipmq.analytics.columns import HISTORY
 from skipmq.analytics.jdbc import watched
 from skipmq.analytics.lake import export
 from skipmq.analytics.spark import spark_errors
-from skipmq.database import embedded, session
-from support import trees
+from skipmq.database import session
+from support import servers, trees
 from support.analytics import FACTS, all_rows, lake_rows, settle, settle_copies
 from support.clock import connect
 from support.http import eventually
@@ -44,7 +44,7 @@ GONE = "has stopped responding: its server is frozen or overloaded"
 @pytest.fixture(scope="module")
 def server(public_folder: Path) -> Iterator[Databases]:
     """Give a server that may be frozen."""
-    with embedded.start(public_folder / "frozen", ephemeral=True) as started:
+    with servers.start(public_folder / "frozen", ephemeral=True) as started:
         yield Databases(started)
 
 

@@ -28,6 +28,7 @@ from support.analytics import (
     settle,
 )
 from support.drivers import PATIENCE, kill_when, launch, stream
+from support.forks import OnHistory
 from support.partitions import Partitions
 from support.postgres import Connection
 
@@ -85,7 +86,7 @@ def test_writer_that_is_killed_at_any_moment_has_done_all_or_nothing(
 def tidying(place: Path, until: float | None = None) -> float:
     """Compact and clear up a lake in a process that is killed so late; return how long it took."""
     words = [sys.executable, "-c", TIDY, str(place)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    with OnHistory(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         days = process.stdout.readline()
         begin = time.monotonic()

@@ -1,7 +1,7 @@
 """Axes and marks, as Vega draws them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import unescape
@@ -29,17 +29,18 @@ _DRAW = """const [specification, rows, low, high, done] = arguments;
     .signal("low", low).signal("high", high).data("rows", rows).toSVG().then(done, done);"""
 
 
-@pytest.fixture
-def drawn(browser: Browser) -> Drawn:
+@pytest.fixture(scope="module")
+def drawn(chromium: Browser) -> Iterator[Drawn]:
     """Give what draws rows by the page's Vega, as SVG."""
-    browser.open("about:blank")
+    chromium.open("about:blank")
     library = resources.files("skipmq.analytics.reports.page").joinpath("vega.min.js")
-    browser.run(library.read_text(encoding="utf-8"))
+    chromium.run(library.read_text(encoding="utf-8"))
 
     def svg(specification: Any, rows: Any, low: float = 1, high: float = 1) -> str:
-        return str(browser.driver.execute_async_script(_DRAW, specification, rows, low, high))
+        return str(chromium.driver.execute_async_script(_DRAW, specification, rows, low, high))
 
-    return svg
+    yield svg
+    chromium.leave()
 
 
 def ticks(svg: str, axis: int) -> list[tuple[float, str]]:

@@ -20,6 +20,7 @@ from skipmq.analytics.lake.export import export
 from skipmq.analytics.lake.tables import Lake
 from skipmq.analytics.postgres import history
 from skipmq.database import embedded, session
+from support import servers
 from support.analytics import SHORT_LIVED, Writers, age, all_rows, lake_rows, promote, settle
 from support.clock import connect
 from support.http import SKIPMQ, environment
@@ -235,7 +236,7 @@ def stopped(
 ) -> tuple[Partitions, Path]:
     """Give partitions of which the second is stopped, with 10 rows, and the folder of its data."""
     folder = public_folder / tmp_path_factory.mktemp("stopped").name
-    with embedded.start(folder) as server:
+    with servers.start(folder) as server:
         made = Partitions([embedded_databases, Databases(server)], router_server)
         with connect(made.urls[1]) as second:
             settle(second, 10, "mails")

@@ -16,6 +16,7 @@ from skipmq.analytics.errors import ReplayError
 from skipmq.analytics.lake.export import export
 from skipmq.protocol.identity import QueueName
 from support.analytics import settle
+from support.forks import OnHistory
 from support.http import eventually
 from support.postgres import Connection
 from support.settled import frame, row
@@ -136,9 +137,8 @@ def test_replay_killed_in_the_middle_and_repeated_sends_each_message_once(
     with psycopg.connect(database) as other:
         other.execute("select pg_advisory_lock(7)")
         words = [database, to.name, part.part, rate]
-        with subprocess.Popen(
-            [sys.executable, "-c", SENDER, *map(str, words)], stdout=subprocess.PIPE, text=True
-        ) as sender:
+        command = [sys.executable, "-c", SENDER, *map(str, words)]
+        with OnHistory(command, stdout=subprocess.PIPE, text=True) as sender:
             until_blocked(owner)
             sender.kill()
             assert sender.stdout is not None

@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import pytest
 from skipmq.cli.analytics import engine as analytics_engine
 from skipmq.cli.analytics.options import Selection
 from skipmq.config.settings import Settings
-from support import commands, lakes
+from support import commands, forks, lakes
 from support.analytics import SHORT_LIVED
 from support.http import SKIPMQ, environment
 from support.postgres import Databases
@@ -32,10 +31,7 @@ def run(*words: str, code: int = 0, **settings: object) -> str:
     """Run a command of `skipmq analytics` in a process of its own; return what it printed."""
     variables = environment(settings | {"spark_master": "local[2]"}) | {"COLUMNS": "200"}
     variables["PYSPARK_SUBMIT_ARGS"] = SHORT_LIVED
-    done = subprocess.run(
-        [*SKIPMQ, "analytics", *words],
-        env=variables, capture_output=True, text=True, timeout=400, check=False, input="",
-    )  # fmt: skip
+    done = forks.run([*SKIPMQ, "analytics", *words], variables, seconds=400)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout + ("" if code == 0 else done.stderr)

@@ -361,8 +361,8 @@ def test_consumers_give_what_each_node_deletes(compute: Compute) -> None:
 
 
 # Those whose functions read different tables and parameters, and those that are like one of them.
-VARIED = ("comparison", "traffic", "visibility", "dead_letters", "forecast", "consumers")
-ALIKE = ("summary", "latency", "redelivery", "receive_counts", "groups", "backlog")
+VARIED = ("comparison", "traffic", "visibility", "dead_letters", "forecast")
+ALIKE = ("summary", "latency", "redelivery", "receive_counts", "groups", "backlog", "consumers")
 
 
 def test_every_report_has_nothing_to_say_of_nothing(compute: Compute) -> None:

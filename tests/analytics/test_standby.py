@@ -20,6 +20,7 @@ from support.clock import connect
 from support.http import eventually
 from support.partitions import Partitions
 from support.postgres import Connection, Databases
+from support.servers import start
 from support.sql import number
 from support.standby import copy
 
@@ -38,7 +39,7 @@ def servers(public_folder: Path) -> Iterator[tuple[Databases, Databases]]:
     """Give a primary and its standby."""
     place = public_folder / "cancelling"
     with ExitStack() as stack:
-        first = stack.enter_context(embedded.start(place / "first"))
+        first = stack.enter_context(start(place / "first"))
         copy(first.url, place / "second")
         second = stack.enter_context(embedded.start(place / "second"))
         yield Databases(first), Databases(second)

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 # PYSPARK_SUBMIT_ARGS of a JVM that lives for some minutes and has a few rows: it would compile for
 # longer than what that saves. Without the second compiler the cache of code is small: it would be
-# swept, and the same compiled again. To verify Spark's classes takes a fifth of its start.
+# swept, and the same compiled again. Of the space of classes a small one would have the whole heap
+# collected each time that it grows. To verify Spark's classes takes a fifth of its start.
 SHORT_LIVED = (
     "--driver-memory 1g --driver-java-options '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    " -XX:ReservedCodeCacheSize=240m -XX:+UnlockDiagnosticVMOptions"
+    " -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=300m -XX:+UnlockDiagnosticVMOptions"
     " -XX:-BytecodeVerificationRemote'"
     " --conf spark.sql.codegen.wholeStage=false --conf spark.sql.codegen.factoryMode=NO_CODEGEN"
     " pyspark-shell"

@@ -44,6 +44,16 @@ SKIPMQ = Interpreter(
         *("skipmq.cli.failures", "skipmq.cli.remote"),
     ),
 )
+# What commands on the history import before they start Spark, if they do.
+ANALYTICS = Interpreter(
+    sys.executable,
+    (
+        *(f"skipmq.cli.analytics.{name}" for name in ("advise", "engine", "exports", "reports")),
+        *("skipmq.analytics.delta", "skipmq.analytics.replay", "skipmq.analytics.queue_settings"),
+        *("skipmq.analytics.reports.engines.duckdb", "skipmq.analytics.reports.report"),
+        *("pyspark.sql.worker.plan_data_source_read", "pyspark_skipmq"),
+    ),
+)
 # Of a project what can be imported without its settings.
 DJANGO = Interpreter(
     sys.executable,
@@ -91,13 +101,18 @@ sys.exit(asked.recv(1)[0])
 """
 
 
+# What Spark starts for each query on a source of streams in Python. Other workers it forks itself.
+STREAMS = "pyspark.sql.streaming.python_streaming_source_runner"
 # The words of each command before its own, and when it is not forked.
 _COMMANDS = {
     "skipmq": (
         [sys.executable, "-m", "skipmq"],
         'first == "serve" or first == "work" and "--once" not in sys.argv',
     ),
-    "python": ([sys.executable], 'first != "-c" and not first.endswith(".py")'),
+    "python": (
+        [sys.executable],
+        f'first != "-c" and not first.endswith(".py") and sys.argv[2:] != [{STREAMS!r}]',
+    ),
     "aws": ([str(_AWS)], "False"),
 }
 
@@ -144,7 +159,7 @@ class Forked(subprocess.Popen[Any]):
 def _interpreter(args: list[str]) -> Interpreter | None:
     """Return what is forked for a command, if anything is."""
     if args[:3] == [sys.executable, "-m", "skipmq"]:
-        return SKIPMQ
+        return ANALYTICS if args[3:4] == ["analytics"] else SKIPMQ
     if args[0] == str(_AWS):
         return AWS
     return DJANGO if args[:2] == [sys.executable, "manage.py"] else None
@@ -160,14 +175,27 @@ def run(
     return subprocess.CompletedProcess(command, process.returncode, printed, said)
 
 
-class _Program(Forked):
+class OnHistory(Forked):
+    """A program that reads the history, or a lake."""
+
+    of_others = ANALYTICS
+
+
+class Streaming(OnHistory):
+    """A worker of Spark, without the archives of PySpark, which are not there."""
+
+    def __init__(self, args: list[str], *, env: Mapping[str, str], **others: Any) -> None:
+        super().__init__(args, env={k: v for k, v in env.items() if k != "PYTHONPATH"}, **others)
+
+
+class Program(Forked):
     """A program of the documentation."""
 
     of_others = CLIENTS
 
 
 @contextmanager
-def commands(folder: Path) -> Iterator[Path]:
+def commands(folder: Path, program: type[Forked] = Program) -> Iterator[Path]:
     """Make a folder whose `skipmq`, `python` and `aws` run in forks, which need not import."""
     ours = Path(sys.executable).parent
     folder.mkdir()
@@ -176,8 +204,8 @@ def commands(folder: Path) -> Iterator[Path]:
         listening.bind("")
         listening.listen()
         address = listening.getsockname()
-        for name, ((*_, program), is_alone) in _COMMANDS.items():
-            installed = program if program == str(_AWS) else ours / name
+        for name, ((*_, word), is_alone) in _COMMANDS.items():
+            installed = word if word == str(_AWS) else ours / name
             command = folder / name
             command.write_text(
                 _COMMAND.format(
@@ -189,7 +217,7 @@ def commands(folder: Path) -> Iterator[Path]:
                 )
             )
             command.chmod(0o755)
-        serving = threading.Thread(target=_serve, args=(listening,))
+        serving = threading.Thread(target=_serve, args=(listening, program))
         serving.start()
         try:
             yield folder
@@ -198,7 +226,7 @@ def commands(folder: Path) -> Iterator[Path]:
             serving.join()
 
 
-def _serve(listening: socket.socket) -> None:
+def _serve(listening: socket.socket, program: type[Forked]) -> None:
     """Run each command that is asked for."""
     while True:
         try:
@@ -208,7 +236,7 @@ def _serve(listening: socket.socket) -> None:
         request, streams, _, _ = socket.recv_fds(asked, _MOST_BYTES, 3)
         name, folder, number, *rest = os.fsdecode(request).split("\0")
         words, variables = rest[: int(number)], rest[int(number) :]
-        process = _Program(
+        process = program(
             [*_COMMANDS[name][0], *words],
             cwd=folder,
             env=dict(each.split("=", 1) for each in variables),

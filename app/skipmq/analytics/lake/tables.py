@@ -284,7 +284,7 @@ class Lake:
         with ExitStack() as stack:
             files: list[Written] = []
             # A file has rows of one partition.
-            for partition in sorted({file.partition for file in old}) or [0]:
+            for partition in sorted({file.partition for file in old}):
                 kept = {file for file in old if file.partition == partition}
                 rest = self.frame(kept.__contains__).where(~matches)
                 files += stack.enter_context(self._written(rest))

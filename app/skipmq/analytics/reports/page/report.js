@@ -32,7 +32,10 @@
       return element;
     });
     tip.replaceChildren(...lines);
-    const box = step.getBoundingClientRect();
+    place();
+  };
+  const place = () => {
+    const box = pointed.getBoundingClientRect();
     const left = box.left + box.width / 2 - tip.offsetWidth / 2;
     const above = box.top - tip.offsetHeight - 6;
     tip.style.left = `${Math.max(8, Math.min(left, innerWidth - tip.offsetWidth - 8))}px`;
@@ -54,7 +57,11 @@
   document.addEventListener("pointermove", pointAtPointer);
   document.addEventListener("pointerdown", pointAtPointer);
   document.addEventListener("keydown", pointByKey);
-  document.addEventListener("scroll", () => point(null), true);
+  // The focus scrolls to its chart, and the page learns of that afterwards.
+  document.addEventListener("scroll", () => {
+    if (pointed?.closest(".plot:focus-visible")) place();
+    else point(null);
+  }, true);
   document.addEventListener("focusin", ({ target }) => {
     const plot = target.closest(".plot:focus-visible");
     point(plot ? all(STEPS, plot).at(-1) ?? null : null);
@@ -112,10 +119,12 @@
     if (found.length > MAXIMUM_QUEUES) return `The ${MAXIMUM_QUEUES} busiest of ${found.length} matching queues.`;
     return found.length > 1 ? `${found.length} queues.` : "";
   };
+  const main = document.querySelector("main");
   let latest = 0;
   const show = async (text) => {
     latest += 1;
     const number = latest;
+    main.ariaBusy = "true";
     const found = text ? matching(text) : [];
     const parts = await partsOf(found.slice(0, MAXIMUM_QUEUES));
     // Another call has replaced this one.
@@ -131,6 +140,7 @@
       const shown = text ? parts : await partsOf(charts[place.dataset.chart].queues);
       if (number === latest) await draw(place, shown);
     }));
+    if (number === latest) main.ariaBusy = "false";
   };
   const applyFragment = async () => {
     field.value = state().get("queue") ?? "";

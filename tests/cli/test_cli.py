@@ -19,8 +19,8 @@ from support.postgres import Databases, as_node
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return as_node(embedded_databases.migrated())
+def url(lent: str) -> str:
+    return as_node(lent)
 
 
 run = commands.run
@@ -340,7 +340,10 @@ def test_doctor_finds_a_healthy_node(url: str) -> None:
     assert all(f["ok"] and not f["remedy"] for f in findings)
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - of a test.
+@pytest.mark.parametrize(
+    "host",
+    [pytest.param("127.0.0.1", marks=pytest.mark.slow), "0.0.0.0"],  # noqa: S104 - of a test.
+)
 def test_doctor_recognises_its_own_node_on_the_port(url: str, host: str) -> None:
     settings = {"database_url": url, "host": host, "port": free_port(), "auth": "off"}
 

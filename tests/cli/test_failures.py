@@ -14,15 +14,15 @@ from support import commands
 from support.commands import invoke
 from support.forks import Forked
 from support.http import SKIPMQ, environment
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 
 UNREACHABLE = "postgresql://127.0.0.1:1/x"
 _PORTS = Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return as_node(embedded_databases.migrated())
+def url(lent: str) -> str:
+    return as_node(lent)
 
 
 @pytest.mark.parametrize(
@@ -78,24 +78,28 @@ def test_error_is_one_line_and_an_object_for_programs(
 def test_output_that_cannot_be_written_is_one_sentence(
     words: tuple[str, ...], to: str, variables: dict[str, str], part: str
 ) -> None:
-    with Path(to).open("wb") as output:
-        done = subprocess.run(
+    # A fork has the encoding of its parent.
+    start = subprocess.Popen[str] if variables else Forked
+    with (
+        Path(to).open("wb") as output,
+        start(
             [*SKIPMQ, *words],
             env=environment({}) | variables,
             stdout=output,
             stderr=subprocess.PIPE,
             text=True,
-            check=False,
-        )
+        ) as process,
+    ):
+        _, said = process.communicate(timeout=60)
 
-    assert done.returncode == 1
-    assert part in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert process.returncode == 1
+    assert part in said
+    assert len(said.splitlines()) == 1
 
 
 def test_reader_that_is_gone_ends_a_command_without_a_word(url: str) -> None:
     commands.run("queue", "create", "orders", database_url=url)
-    with subprocess.Popen(
+    with Forked(
         [*SKIPMQ, "queue", "list", "--json"],
         env=environment({"database_url": url}),
         stdout=subprocess.PIPE,

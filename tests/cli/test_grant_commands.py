@@ -9,15 +9,15 @@ import pytest
 
 from support import commands
 from support.applications import ACCOUNT, REGION, Applications, applications_of, bodies, send
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 from support.sql import Queue, number
 
 PLACE = {"account": ACCOUNT, "region": REGION}
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return embedded_databases.migrated()
+def url(lent: str) -> str:
+    return lent
 
 
 @pytest.fixture

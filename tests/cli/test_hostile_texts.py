@@ -11,7 +11,7 @@ import pytest
 
 from support.commands import Done, invoke, run
 from support.http import environment
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 
 # C1, a title and colours by ESC, an override of the direction, and an isolate without an end.
 HOSTILE = "\x9b2J\x1b]0;title\x07\x1b[31m\u202egnp.\u2066\x90"
@@ -22,8 +22,8 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    url = as_node(embedded_databases.migrated())
+def url(lent: str) -> str:
+    url = as_node(lent)
     run("queue", "create", "orders", database_url=url)
     reason = f"FailureReason=String:{SENT}"
     words = ("queue", "send", "orders", SENT, "-a", reason, "-a", "colour=String:x", "--group", "g")
@@ -101,10 +101,8 @@ def by(endpoint: str, *words: str, **settings: Any) -> Done:
 
 
 @pytest.mark.parametrize("options", [("--dry-run",), ("--print",), ()])
-def test_import_from_a_hostile_endpoint(
-    hostile: str, embedded_databases: Databases, options: tuple[str, ...]
-) -> None:
-    url = as_node(embedded_databases.migrated())
+def test_import_from_a_hostile_endpoint(hostile: str, lent: str, options: tuple[str, ...]) -> None:
+    url = as_node(lent)
 
     by(
         hostile,

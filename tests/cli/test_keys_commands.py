@@ -13,15 +13,15 @@ from skipmq import config
 from support import commands, forks
 from support.http import SKIPMQ, environment, free_port
 from support.key_commands import ACCOUNT, MASTER_KEY, Keys
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 
 OTHER_KEY = b64encode(secrets.token_bytes(32)).decode()
 URL = "postgresql://u:hush@h/d"
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return embedded_databases.migrated()
+def url(lent: str) -> str:
+    return lent
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ import json
 import psycopg
 
 from support.commands import run
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 
 
-def test_failures_are_in_the_timeline_and_in_json(embedded_databases: Databases) -> None:
-    url = as_node(embedded_databases.migrated())
+def test_failures_are_in_the_timeline_and_in_json(lent: str) -> None:
+    url = as_node(lent)
     run("queue", "create", "orders", database_url=url)
     sent = json.loads(run("queue", "send", "orders", "tea", "--json", database_url=url))
     message_id = sent["message_id"]

@@ -7,7 +7,7 @@ import pytest
 
 from support import commands
 from support.http import SKIPMQ, environment, eventually
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 from support.terminal import Terminal
 
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -16,8 +16,8 @@ ACCOUNT = "210987654321"
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return as_node(embedded_databases.migrated())
+def url(lent: str) -> str:
+    return as_node(lent)
 
 
 def printed(url: str, *words: str, columns: int = 80) -> list[str]:

@@ -6,15 +6,15 @@ import psycopg
 import pytest
 
 from support import commands
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 
 ACCOUNT = "210987654321"
 ARN = f"arn:aws:sqs:eu-central-1:{ACCOUNT}:orders"
 
 
 @pytest.fixture
-def owner_url(embedded_databases: Databases) -> str:
-    return embedded_databases.migrated()
+def owner_url(lent: str) -> str:
+    return lent
 
 
 @pytest.fixture

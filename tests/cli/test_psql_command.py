@@ -7,14 +7,13 @@ import pytest
 
 from support import forks
 from support.http import SKIPMQ, environment
-from support.postgres import Databases
 
 COUNT = ("-XAtc", "select count(*) from skipmq.queue")
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return embedded_databases.migrated()
+def url(lent: str) -> str:
+    return lent
 
 
 def run(

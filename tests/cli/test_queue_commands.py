@@ -17,8 +17,8 @@ from support.postgres import Databases, as_node
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
-    return as_node(embedded_databases.migrated())
+def url(lent: str) -> str:
+    return as_node(lent)
 
 
 def run(url: str, *words: str, given: str | bytes = "", code: int = 0) -> str:

@@ -3,13 +3,13 @@
 import json
 
 from support.commands import run
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 
 
 def test_redrive_asks_first_and_says_which_messages_stay_and_why(
-    embedded_databases: Databases,
+    lent: str,
 ) -> None:
-    url = as_node(embedded_databases.migrated())
+    url = as_node(lent)
     policy = '{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":1}'
     run("queue", "create", "dead", database_url=url)
     run("queue", "create", "work", "-a", f"RedrivePolicy={policy}", database_url=url)

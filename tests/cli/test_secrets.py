@@ -170,7 +170,7 @@ def test_toml_without_quotes_is_not_shown(place: Path) -> None:
 @pytest.fixture(scope="module")
 def server(server_folder: Path) -> Iterator[embedded.Server]:
     """Give a server that asks the owner and the nodes for passwords."""
-    with servers.start(server_folder / "secretive", ephemeral=True) as found:
+    with servers.start(server_folder / "secretive", ephemeral=True, migrated=True) as found:
         yield found
 
 

@@ -8,13 +8,13 @@ import psycopg
 import pytest
 
 from support import commands
-from support.postgres import Databases, as_node
+from support.postgres import as_node
 
 
 @pytest.fixture
-def node_database(embedded_databases: Databases) -> tuple[str, str]:
+def node_database(lent: str) -> tuple[str, str]:
     """Give a database of its own: the URL of its owner, and that of a node."""
-    owner = embedded_databases.migrated()
+    owner = lent
     return owner, as_node(owner)
 
 

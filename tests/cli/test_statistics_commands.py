@@ -18,16 +18,16 @@ from support.sql import Queue, number, redrive_policy
 from support.terminal import ALTERNATE, ORDINARY, Terminal
 
 
-@pytest.fixture
-def owner(embedded_databases: Databases) -> Iterator[Connection]:
-    """Give the owner of a database of three queues with traffic."""
+@pytest.fixture(scope="module")
+def filled(embedded_databases: Databases) -> str:
+    """Make a database of four queues with traffic, to be copied; return its owner's URL."""
     url = embedded_databases.migrated()
     with psycopg.connect(url, autocommit=True) as connection:
         idle, busy, dead = (Queue(connection, name) for name in ("idle", "busy", "dead"))
         hopeless = Queue(connection, "hopeless", RedrivePolicy=redrive_policy())
         busy.send(*[f"{n:04}" for n in range(1500)])
         busy.delete(*busy.receive(10))
-        busy.receive(5)
+        busy.receive(5, timeout=43_200)
         connection.execute("select skipmq.add_receives(%s, '{15}', '{1}')", ([busy.id],))
         idle.send("later", delay=600)
         hopeless.send("a", "b")
@@ -35,6 +35,14 @@ def owner(embedded_databases: Databases) -> Iterator[Connection]:
             hopeless.receive(timeout=0)
         assert dead.counts() == (2, 0, 0)
         connection.execute("select skipmq.fold_counts()")
+    return url
+
+
+@pytest.fixture
+def owner(embedded_databases: Databases, filled: str) -> Iterator[Connection]:
+    """Give the owner of a copy of it."""
+    url = embedded_databases.copy(filled)
+    with psycopg.connect(url, autocommit=True) as connection:
         yield connection
     embedded_databases.drop(url)
 

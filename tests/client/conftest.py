@@ -4,16 +4,33 @@ import psycopg
 import pytest
 
 from skipmq import App
-from support.applications import Applications, applications_of
-from support.postgres import Connection
+from support.applications import Applications
+from support.postgres import Connection, Databases
 from support.sql import Queue
+
+# What handlers write to. A database with tables that a test made goes to no other test.
+_TABLES = """
+create table public.bought (item text);
+create table public.effect (id bigserial primary key, queue text, name text);
+create table public.elsewhere (id bigserial primary key, queue text, name text);
+grant all on public.bought, public.effect, public.elsewhere to public;
+grant all on public.effect_id_seq, public.elsewhere_id_seq to public;
+"""
 
 
 @pytest.fixture
-def applications(database: str) -> Iterator[Applications]:
+def database(databases: Databases) -> Iterator[str]:
+    """Give the owner's URL of a database with tables of an application."""
+    with databases.lend(_TABLES) as url:
+        yield url
+
+
+@pytest.fixture
+def applications(database: str, owner: Connection) -> Iterator[Applications]:
     """Give what makes roles of applications, which go at the end."""
-    with applications_of(database) as made:
-        yield made
+    made = Applications(database, owner)
+    yield made
+    made.close()
 
 
 @pytest.fixture
@@ -22,8 +39,6 @@ def shop(owner: Connection, applications: Applications) -> str:
     names = ["orders", "orders.fifo"]
     for name in names:
         Queue(owner, name)
-    owner.execute("create table public.bought (item text)")
-    owner.execute("grant all on public.bought to public")
     applications.create("shop").grant("shop", send=names, receive=names)
     return applications.url("shop")
 

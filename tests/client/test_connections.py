@@ -1,5 +1,8 @@
 """Connections of an application's handlers."""
 
+import psycopg
+import pytest
+
 from skipmq.client.connections import AsyncConnection, Connections
 from support.http import eventually
 from support.postgres import Connection
@@ -41,3 +44,14 @@ async def test_connection_is_left_to_the_next_transaction(shop: str) -> None:
     await connections.close()
 
     assert len(sessions) == 1
+
+
+@pytest.mark.every_server
+@pytest.mark.parametrize("databases", ["embedded"], indirect=True)  # It has transaction_timeout.
+async def test_connection_whose_opening_fails_is_closed(shop: str, owner: Connection) -> None:
+    owner.execute("revoke execute on function set_config from public")
+
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        await Connections(shop).connect()
+
+    eventually(lambda: number(owner, _OTHERS) == 0, why="it is closed")

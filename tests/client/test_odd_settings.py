@@ -60,13 +60,16 @@ LIMITS = {
 }
 
 
+def each_alone(settings: dict[str, str]) -> list[Any]:
+    """Return one case for each setting: where one alone changes something, all of them do."""
+    return [pytest.param([name], marks=pytest.mark.slow) for name in settings]
+
+
 @pytest.fixture
 def shop(owner: Connection, applications: Applications) -> str:
     Made(owner)
     Made(owner, CONTENT.name, ContentBasedDeduplication="true")
     names = [ORDERS.name, CONTENT.name]
-    owner.execute("create table public.bought (item text)")
-    owner.execute("grant all on public.bought to public")
     applications.create("shop").grant("shop", send=names, receive=names)
     return applications.url("shop")
 
@@ -147,11 +150,11 @@ def assert_analytics_read(url: str, owner: Connection) -> None:
         assert history.server(reading).now.tzinfo is not None
 
 
-@pytest.mark.parametrize("name", READING)
-def test_setting_of_the_database_changes_nothing(
-    database: str, shop: str, owner: Connection, name: str
+@pytest.mark.parametrize("names", [[*READING], *each_alone(READING)], ids=" ".join)
+def test_settings_of_the_database_change_nothing(
+    database: str, shop: str, owner: Connection, names: list[str]
 ) -> None:
-    put(owner, {name: READING[name]})
+    put(owner, {name: READING[name] for name in names})
 
     with psycopg.connect(shop, autocommit=True) as using:
         send(using)
@@ -163,12 +166,12 @@ def test_setting_of_the_database_changes_nothing(
     assert number(owner, "select count(*) from public.bought") == 2
 
 
-@pytest.mark.parametrize("name", LIMITS)
-def test_limit_of_the_database_is_not_that_of_own_sessions(
-    database: str, shop: str, owner: Connection, name: str
+@pytest.mark.parametrize("names", [[*LIMITS], *each_alone(LIMITS)], ids=" ".join)
+def test_limits_of_the_database_are_not_those_of_own_sessions(
+    database: str, shop: str, owner: Connection, names: list[str]
 ) -> None:
     with psycopg.connect(shop, autocommit=True) as using:
-        put(owner, {name: LIMITS[name]})
+        put(owner, {name: LIMITS[name] for name in names})
         send(using)
 
     sent = worked(shop, owner, in_transactions=False)

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import psycopg
 import pytest
 
 from skipmq import Queue
-from support.applications import receive
+from support.applications import applications_of, receive
 from support.http import ROOT, NodeProcess, client, environment
-from support.postgres import Connection, as_node
+from support.postgres import Connection, Databases, as_node
 from support.sql import Queue as Made
 from support.sql import number
 
@@ -20,11 +21,34 @@ OURS = "messaging.skipmq"
 Run = Callable[[str, str], tuple[list[Any], list[dict[str, Any]]]]
 
 
-@pytest.fixture
-def node(database: str, shop: str) -> Iterator[NodeProcess]:
-    assert shop
-    with NodeProcess(database_url=as_node(database), workers=1) as node:
+@pytest.fixture(scope="module")
+def node(embedded_databases: Databases) -> Iterator[NodeProcess]:
+    url = embedded_databases.migrated()
+    with NodeProcess(database_url=as_node(url), workers=1) as node:
+        node.owner_url = url
         yield node.ready()
+
+
+@pytest.fixture(scope="module")
+def shop(node: NodeProcess) -> Iterator[str]:
+    """Give the URL of an application, whose queues all tests use."""
+    names = ["orders", "orders.fifo"]
+    with applications_of(node.owner_url) as made:
+        for name in names:
+            Made(made.owner, name)
+        made.create("shop").grant("shop", send=names, receive=names)
+        yield made.url("shop")
+
+
+@pytest.fixture(autouse=True)
+def owner(node: NodeProcess, shop: str) -> Iterator[Connection]:
+    """Give a connection of the owner; the queues are empty again after a test."""
+    assert shop
+    with psycopg.connect(node.owner_url, autocommit=True) as connection:
+        yield connection
+        for name in ("orders", "orders.fifo"):
+            connection.execute("select skipmq.purge_queue(skipmq.queue_id(%s), '0')", (name,))
+        set_attribute(connection, "orders", "RedrivePolicy", "")
 
 
 @pytest.fixture(params=["SQL", "HTTP"])
@@ -208,7 +232,8 @@ def test_context_does_not_change_the_deduplication_of_content(
     _, spans = run("twice", url)
 
     assert len({span["trace"] for span in named(spans, "send orders.fifo")}) == 2
-    assert number(owner, "select count(*) from skipmq.message where group_no is not null") == 1
+    counted = "select visible from skipmq.count_messages(skipmq.queue_id('orders.fifo'))"
+    assert number(owner, counted) == 1
 
 
 def test_program_without_opentelemetry_imports_nothing_of_it(shop: str) -> None:

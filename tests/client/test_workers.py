@@ -20,22 +20,13 @@ from support.postgres import Connection
 from support.sql import number
 from support.worker import WorkerProcess
 
-MESSAGES = 150
-GROUPS = "abcdefghij"
+MESSAGES = 50
+GROUPS, GROUPED_MESSAGES = "abcdefghij", 5
+ALL = MESSAGES + GROUPED_MESSAGES * len(GROUPS)
 ORDERS, FIFO = Queue("orders", dict), Queue("orders.fifo", dict)
 WAITING = "select count(*) from skipmq.message where queue_id > 0"
 GROUPED = "select count(*) from skipmq.message where group_no is not null"
 SESSIONS = "from pg_stat_activity where usename = 'shop' and datname = current_database()"
-
-
-@pytest.fixture(autouse=True)
-def effects(owner: Connection, shop: str) -> None:
-    assert shop
-    for table in ("effect", "elsewhere"):
-        owner.execute(
-            f"create table public.{table} (id bigserial primary key, queue text, name text)"
-        )
-        owner.execute(f"grant all on public.{table}, public.{table}_id_seq to public")
 
 
 def fill(shop: str) -> None:
@@ -43,10 +34,10 @@ def fill(shop: str) -> None:
         ORDERS.send_many([{"name": str(n)} for n in range(MESSAGES)], using=tx)
         for group in GROUPS:
             FIFO.send_many(
-                [{"name": f"{group}{n}"} for n in range(15)],
+                [{"name": f"{group}{n}"} for n in range(GROUPED_MESSAGES)],
                 using=tx,
                 group=group,
-                deduplication_ids=[f"{group}{n}" for n in range(15)],
+                deduplication_ids=[f"{group}{n}" for n in range(GROUPED_MESSAGES)],
             )
 
 
@@ -57,9 +48,9 @@ def assert_done_once(owner: Connection) -> None:
     assert standard == Counter(str(n) for n in range(MESSAGES))
     for group in GROUPS:
         done = [name for queue, name in rows if queue == "orders.fifo" and name[0] == group]
-        assert done == [f"{group}{n}" for n in range(15)]
+        assert done == [f"{group}{n}" for n in range(GROUPED_MESSAGES)]
     elsewhere = "select count(distinct (queue, name)) from public.elsewhere"
-    assert number(owner, elsewhere) == MESSAGES + 15 * len(GROUPS)
+    assert number(owner, elsewhere) == ALL
 
 
 def done(owner: Connection) -> int:
@@ -81,7 +72,7 @@ def test_effects_of_workers_that_are_killed_are_exactly_once(shop: str, owner: C
     fill(shop)
     workers: list[WorkerProcess] = []
     try:
-        for _ in range(3):
+        for _ in range(2):
             before = done(owner)
             workers += [WorkerProcess("worker_apps:effects", "--dsn", shop) for _ in range(2)]
             eventually(lambda before=before: has_done(owner, before + 15), why="work")
@@ -101,7 +92,7 @@ def test_worker_goes_on_after_its_connections_are_cut(shop: str, owner: Connecti
     with WorkerProcess("worker_apps:effects", "--dsn", shop) as worker:
         for _ in range(3):
             before = done(owner)
-            eventually(lambda before=before: has_done(owner, before + 20), why="work")
+            eventually(lambda before=before: has_done(owner, before + 10), why="work")
             owner.execute("alter role shop nologin")
             eventually(lambda: cut_off(owner), why="cut off")
             owner.execute("alter role shop login")
@@ -339,7 +330,7 @@ def test_once_ends_when_the_queues_are_empty(shop: str, owner: Connection) -> No
 
     assert_done_once(owner)
     # Claims of two seconds may run out on the way; who loses one has done nothing.
-    assert worker.lines[-1].startswith("skipmq: stopped (300 done")
+    assert worker.lines[-1].startswith(f"skipmq: stopped ({ALL} done")
 
 
 def test_once_ends_with_1_when_a_handler_failed_also_for_the_last_time(

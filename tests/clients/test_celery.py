@@ -14,7 +14,7 @@ from kombu import Connection, Consumer, Exchange, Producer, Queue
 from support.http import NodeProcess, client, eventually
 from support.postgres import Databases, as_node
 
-TASKS = 200
+TASKS = 50
 APP = """
 import os
 from pathlib import Path

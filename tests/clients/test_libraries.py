@@ -3,22 +3,33 @@
 Each program checks what its library gives it, and prints a summary.
 """
 
+from typing import Any
+
 import pytest
 
 from support import programs
 from support.http import client
 
 
-def test_sqs_consumer_handles_and_deletes_every_message_and_stops(endpoint: str) -> None:
-    summary = programs.javascript("consumer.js").run(endpoint, "consumer", "handles")
+@pytest.fixture(scope="module")
+def consumed(endpoint: str) -> dict[str, Any]:
+    return programs.javascript("consumer.js").run(endpoint, "consumer")
+
+
+def test_sqs_consumer_handles_and_deletes_every_message_and_stops(
+    consumed: dict[str, Any],
+) -> None:
+    summary = consumed["handles"]
 
     assert summary["bodies"] == sorted(f"task {n}" for n in range(50))
     assert (summary["processed"], summary["refusals"], summary["left"]) == (50, [], ["0", "0"])
     assert summary["status"] == {"isRunning": False, "isPolling": False}
 
 
-def test_sqs_consumer_gets_a_message_again_whose_handler_threw(endpoint: str) -> None:
-    summary = programs.javascript("consumer.js").run(endpoint, "consumer", "throws")
+def test_sqs_consumer_gets_a_message_again_whose_handler_threw(
+    consumed: dict[str, Any],
+) -> None:
+    summary = consumed["throws"]
 
     assert summary["attempts"] == ["1", "2"]
     assert summary["refusals"] == ["Unexpected message handler failure: not now"]

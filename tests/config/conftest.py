@@ -1,12 +1,17 @@
 """Other brokers to compare with and to import from: real servers, on free ports."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from bench import peers
 from skipmq.testing import Account, Server
-from support.postgres import Databases, as_node
+from support import programs
+from support.places import lent
+from support.postgres import as_node
+
+__all__ = ["lent"]
 
 
 @pytest.fixture(scope="session")
@@ -31,11 +36,14 @@ def moto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def elasticmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with peers.elasticmq(tmp_path_factory.mktemp("elasticmq")) as broker:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("JDK_JAVA_OPTIONS", " ".join(programs.SHORT_LIVED))
+            broker = stack.enter_context(peers.elasticmq(tmp_path_factory.mktemp("elasticmq")))
         yield broker.url
 
 
 @pytest.fixture
-def url(embedded_databases: Databases) -> str:
+def url(lent: str) -> str:
     """Return the URL of a database of the test's own."""
-    return as_node(embedded_databases.migrated())
+    return as_node(lent)

@@ -106,24 +106,24 @@ def test_pages_are_followed_and_a_queue_deleted_meanwhile_is_named(
     ],
 )
 def test_without_credentials_one_line_says_what_to_set(
-    url: str, moto: str, tmp_path: Path, variables: dict[str, str], why: str
+    moto: str, tmp_path: Path, variables: dict[str, str], why: str
 ) -> None:
     files = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
     others = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "")
     others |= {name: str(tmp_path / name) for name in files} | variables
     words = ("--from-sqs", "--endpoint-url", moto, "--region", "us-east-1")
 
-    done = run(url, "import", *words, code=2, **others)
+    done = run("postgresql:///nowhere", "import", *words, code=2, **others)
 
     assert done.stderr == f"skipmq: {why}\n"
     assert done.stdout == ""
 
 
-def test_without_boto3_one_line_says_what_to_install(url: str) -> None:
+def test_without_boto3_one_line_says_what_to_install() -> None:
     program = "import sys; sys.modules['boto3'] = None; from skipmq.__main__ import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program, "import", "--from-sqs", "--region", "us-east-1"],
-        env=environment({"database_url": url}) | AWS,
+        env=environment({"database_url": "postgresql:///nowhere"}) | AWS,
         capture_output=True,
         text=True,
         timeout=60,

@@ -129,15 +129,15 @@ def test_file_of_queues_is_named_relative_to_the_file_of_settings(
 ) -> None:
     settings = tmp_path / "skipmq.toml"
     settings.write_text(f'queues = "{conf.name}"\nregion = "there"\n')
-    done = subprocess.run(
+    with forks.Forked(
         [*SKIPMQ, "--config", str(settings), "config", "--json"],
         env=environment({}),
         cwd=tmp_path.parent,
-        capture_output=True,
-        check=True,
-    )
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        found = json.load(process.stdout)
 
-    found = json.loads(done.stdout)
     assert found["queues"] == {"value": ["jobs", "dead", "lines.fifo"], "source": str(conf)}
     assert found["region"] == {"value": "there", "source": str(settings)}
     assert found["account"] == {"value": "123456789012", "source": str(conf)}
@@ -188,6 +188,7 @@ def test_test_server_says_what_is_wrong_in_a_conf(conf: Path) -> None:
         Server(queues=conf).start()
 
 
+@pytest.mark.slow
 def test_pytest_finds_the_queues_of_a_conf(conf: Path) -> None:
     (conf.parent / "pytest.ini").write_text("[pytest]\nskipmq_queues = elasticmq.conf\n")
     (conf.parent / "test_jobs.py").write_text(

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from support.forks import Forked
+from support.forks import DJANGO, DJANGO_ALONE, Forked
 from support.http import environment
 from support.postgres import Connection, Databases
 
@@ -30,10 +30,20 @@ QUEUES: dict[str, dict[str, Any]] = {
 }
 
 
+class _OfProject(Forked):
+    """`manage.py`, or pytest in its place."""
+
+    of_others = DJANGO
+
+
+class _WithoutUs(Forked):
+    of_all = DJANGO_ALONE
+
+
 class Manage:
     """`manage.py` of a project: what it runs is a process of its own.
 
-    It is forked from one that has imported Django, unless modules are missing that it has.
+    It is forked from one that has imported Django, and us unless modules are missing that we need.
     """
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -48,8 +58,8 @@ class Manage:
         return environment({}) | {"SHOP": json.dumps(self.settings)}
 
     @property
-    def _popen(self) -> type[subprocess.Popen[str]]:
-        return subprocess.Popen if "missing" in self.settings else Forked
+    def _popen(self) -> type[Forked]:
+        return _WithoutUs if "missing" in self.settings else _OfProject
 
     def _words(self, *words: str) -> list[str]:
         return [sys.executable, "manage.py", *words]

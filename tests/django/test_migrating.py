@@ -237,7 +237,7 @@ def test_address_has_what_django_gives_to_libpq(manage: Any, tables: Connection)
             " print(c.info.user, c.info.password, c.execute('show work_mem').fetchone())"
         )
         printed = manage.run("shell", "--no-imports", "-c", program)
-        manage.run("migrate")
+        manage.run("migrate", "skipmq")
     finally:
         tables.execute("reassign owned by quoted to current_user; drop owned by quoted")
         tables.execute("drop role quoted")

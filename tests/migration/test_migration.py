@@ -1,4 +1,3 @@
-import multiprocessing
 import re
 import subprocess
 import sys
@@ -10,6 +9,8 @@ import pytest
 from alembic.script import ScriptDirectory
 
 from skipmq.database import files, schema
+from support.forks import Forked
+from support.http import SKIPMQ, environment
 from support.postgres import Databases, as_node, dump
 
 
@@ -41,9 +42,8 @@ def contents(url: str) -> dict[str, list[Any]]:
 
 
 def test_sql_folder_and_migrations_build_the_same_schema(databases: Databases) -> None:
-    by_sql, by_alembic = databases.empty(), databases.empty()
+    by_sql, by_alembic = databases.migrated(), databases.empty()
 
-    schema.migrate(by_sql)
     schema.upgrade(by_alembic)
 
     assert comparable(dump(by_sql)) == comparable(dump(by_alembic))
@@ -53,8 +53,7 @@ def test_sql_folder_and_migrations_build_the_same_schema(databases: Databases) -
 
 
 def test_alembic_goes_on_from_a_schema_that_was_installed(databases: Databases) -> None:
-    url = databases.empty()
-    schema.migrate(url)
+    url = databases.migrated()
     steps: list[str] = []
 
     schema.upgrade(url, steps.append)
@@ -82,11 +81,15 @@ def test_database_that_is_empty_or_current_is_migrated_without_alembic(
 
 def test_migrate_by_two_at_once_does_it_once(databases: Databases) -> None:
     url = databases.empty()
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(4) as pool:
-        states = pool.map(schema.migrate, [url] * 4)
+    variables = environment({"database_url": url})
+    processes = [
+        Forked([*SKIPMQ, "migrate"], env=variables, stdout=subprocess.PIPE) for _ in range(2)
+    ]
+    for process in processes:
+        process.communicate(timeout=120)
 
-    assert {state.found for state in states} == {states[0].required}
+    assert [process.returncode for process in processes] == [0] * 2
+    assert schema.inspect(url).is_current
     assert len(contents(url)["receipt_key"]) == 1
 
 

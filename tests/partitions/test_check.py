@@ -62,7 +62,9 @@ def test_partitions_in_another_order_are_refused(two: Partitions) -> None:
 def test_partition_of_another_map_is_refused(
     two: Partitions, embedded_databases: Databases, router_server: Databases
 ) -> None:
-    other = Partitions([embedded_databases, embedded_databases], router_server)
+    other = Partitions.copied(embedded_databases, router_server, 2)
+    with psycopg.connect(other.urls[1], autocommit=True) as connection:
+        connection.execute("update skipmq.cluster set map_id = gen_random_uuid()")
 
     refused = two.init(two.urls[0], other.urls[1])
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -24,12 +25,45 @@ each_way = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
-def first(server_folder: Path) -> Iterator[Databases]:
-    """Give a server for the first partition, which the test may take down."""
-    server = servers.start(server_folder / f"first-{next(_number)}", ephemeral=True)
-    yield Databases(server)
+class Made(NamedTuple):
+    """Two partitions, and the server of the first one."""
+
+    partitions: Partitions
+    first: Databases
+
+
+@contextmanager
+def making(
+    embedded_databases: Databases, router_server: Databases, server_folder: Path
+) -> Iterator[Made]:
+    server = servers.start(server_folder / f"first-{next(_number)}", ephemeral=True, migrated=True)
+    first = Databases(server)
+    yield Made(Partitions([first, embedded_databases], router_server), first)
     server.release()
+
+
+@pytest.fixture(scope="module")
+def lasting(
+    embedded_databases: Databases, router_server: Databases, server_folder: Path
+) -> Iterator[Made]:
+    """Give partitions that tests share, as what is frozen goes on."""
+    with making(embedded_databases, router_server, server_folder) as made:
+        yield made
+
+
+@pytest.fixture
+def made(
+    request: pytest.FixtureRequest,
+    how: str,
+    embedded_databases: Databases,
+    router_server: Databases,
+    server_folder: Path,
+) -> Iterator[Made]:
+    if how == "frozen":
+        yield request.getfixturevalue("lasting")
+        return
+    with making(embedded_databases, router_server, server_folder) as own:
+        yield own
 
 
 @contextmanager
@@ -47,15 +81,15 @@ def away(databases: Databases, how: str) -> AbstractContextManager[None]:
 @each_way
 @pytest.mark.slow
 def test_requests_are_audited_and_workers_seen_without_the_first_partition(
-    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
+    made: Made, how: str
 ) -> None:
-    made = Partitions([first, embedded_databases], router_server)
+    partitions, first = made
     with (
-        NodeProcess(database_url=as_node(made.router), workers=1) as node,
-        psycopg.connect(made.urls[1], autocommit=True) as second,
+        NodeProcess(database_url=as_node(partitions.router), workers=1) as node,
+        psycopg.connect(partitions.urls[1], autocommit=True) as second,
     ):
         node.ready()
-        url = client(node.url).create_queue(QueueName=made.name_at(1))["QueueUrl"]
+        url = client(node.url).create_queue(QueueName=partitions.name_at(1))["QueueUrl"]
 
         with away(first, how):
             second.execute("delete from skipmq.worker")
@@ -74,19 +108,19 @@ def test_requests_are_audited_and_workers_seen_without_the_first_partition(
 
 @each_way
 def test_keys_are_known_and_their_use_is_noted_without_the_first_partition(
-    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
+    made: Made, how: str
 ) -> None:
-    made = Partitions([first, embedded_databases], router_server)
-    keys = Keys(made.router)
+    partitions, first = made
+    keys = Keys(partitions.router)
     key = keys.create("000000000000")
     with (
         NodeProcess(
-            database_url=as_node(made.router), workers=1, auth="on", master_key=MASTER_KEY
+            database_url=as_node(partitions.router), workers=1, auth="on", master_key=MASTER_KEY
         ) as node,
-        psycopg.connect(made.urls[1], autocommit=True) as second,
+        psycopg.connect(partitions.urls[1], autocommit=True) as second,
     ):
         sqs = client(node.ready().url, **key)
-        url = sqs.create_queue(QueueName=made.name_at(1))["QueueUrl"]
+        url = sqs.create_queue(QueueName=partitions.name_at(1))["QueueUrl"]
         other, unused = keys.create("000000000000"), keys.create("000000000000")
 
         with away(first, how):
@@ -113,17 +147,17 @@ def test_keys_are_known_and_their_use_is_noted_without_the_first_partition(
 
 @each_way
 def test_receivers_are_woken_from_another_node_without_the_first_partition(
-    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
+    made: Made, how: str
 ) -> None:
-    made = Partitions([first, embedded_databases], router_server)
-    settings = {"database_url": as_node(made.router), "workers": 1}
+    partitions, first = made
+    settings = {"database_url": as_node(partitions.router), "workers": 1}
     with (
         NodeProcess(**settings) as receiver,
         NodeProcess(**settings) as sender,
-        psycopg.connect(made.urls[1], autocommit=True) as second,
+        psycopg.connect(partitions.urls[1], autocommit=True) as second,
         ThreadPoolExecutor(1) as pool,
     ):
-        name = made.name_at(1)
+        name = partitions.name_at(1)
         url = client(receiver.ready().url).create_queue(QueueName=name)["QueueUrl"]
         there = client(sender.ready().url).get_queue_url(QueueName=name)["QueueUrl"]
         second.execute("listen skipmq")
@@ -150,16 +184,14 @@ def test_receivers_are_woken_from_another_node_without_the_first_partition(
 
 
 @each_way
-def test_tasks_and_counts_go_on_without_the_first_partition(
-    first: Databases, embedded_databases: Databases, router_server: Databases, how: str
-) -> None:
-    made = Partitions([first, embedded_databases], router_server)
+def test_tasks_and_counts_go_on_without_the_first_partition(made: Made, how: str) -> None:
+    partitions, first = made
     with (
-        NodeProcess(database_url=as_node(made.router), workers=1) as node,
-        psycopg.connect(made.urls[1], autocommit=True) as second,
+        NodeProcess(database_url=as_node(partitions.router), workers=1) as node,
+        psycopg.connect(partitions.urls[1], autocommit=True) as second,
     ):
         sqs = client(node.ready().url)
-        name = made.name_at(1)
+        name = partitions.name_at(1)
         dead = sqs.create_queue(QueueName=f"{name}-dlq")["QueueUrl"]
         arn = f"arn:aws:sqs:us-east-1:000000000000:{name}-dlq"
         policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
@@ -180,14 +212,12 @@ def test_tasks_and_counts_go_on_without_the_first_partition(
             eventually(lambda: second.execute(counted, (name, name)).fetchone() == (2,))
 
 
-def test_router_ends_calls_whose_client_is_gone(
-    first: Databases, embedded_databases: Databases, router_server: Databases
-) -> None:
+def test_router_ends_calls_whose_client_is_gone(lasting: Made) -> None:
     """A call waits for a partition that hangs as long as that hangs."""
-    made = Partitions([first, embedded_databases], router_server)
+    partitions, first = lasting
     backends = "select from pg_stat_activity where application_name = 'gone'"
-    with frozen(first), psycopg.connect(made.router, autocommit=True) as owner:
-        gone = psycopg.connect(made.router, application_name="gone")
+    with frozen(first), psycopg.connect(partitions.router, autocommit=True) as owner:
+        gone = psycopg.connect(partitions.router, application_name="gone")
         gone.pgconn.send_query(b"select skipmq_router.database_state(0)")
         eventually(lambda: owner.execute(f"{backends} and state = 'active'").fetchall())
 

@@ -84,7 +84,7 @@ def test_growth_from_one_database_keeps_messages_receipts_and_order(
                 MessageDeduplicationId=str(number),
             )
 
-        assert one.add(embedded_databases).exit_code == 0
+        assert one.add(embedded_databases, empty=True).exit_code == 0
         moves = plan(one)
         moved = rebalance(one)
 

@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.forks import Forked
 from support.http import SKIPMQ, NodeProcess, client, eventually
 from support.partitions import Partitions, in_second, run
 from support.postgres import Databases, as_node
@@ -74,9 +75,9 @@ class Killed:
                 first.rollback()
                 self._kill(process, lambda: waits(watching) and is_there(watching))
 
-    def _process(self) -> "subprocess.Popen[bytes]":
+    def _process(self) -> Forked:
         options = ["--router", self._made.router, "--limit", "1", "--wait", "600"]
-        return subprocess.Popen(
+        return Forked(
             [*SKIPMQ, "partitions", "rebalance", *options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -85,7 +86,7 @@ class Killed:
     def _watch(self, partition: int) -> Connection:
         return psycopg.connect(self._made.urls[partition], autocommit=True)
 
-    def _kill(self, process: "subprocess.Popen[bytes]", is_there: Callable[[], bool]) -> None:
+    def _kill(self, process: Forked, is_there: Callable[[], bool]) -> None:
         eventually(lambda: process.poll() is not None or is_there(), seconds=60)
         output = b"" if process.poll() is None else process.communicate()[1]
         assert process.poll() is None, output

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from support.forks import Forked
 from support.http import SKIPMQ, NodeProcess, client, eventually
 from support.partitions import Partitions, in_second, run
 from support.postgres import Databases, as_node
@@ -46,7 +47,7 @@ def test_next_rebalance_names_a_frozen_one_and_ends_it_once_its_lock_is_lost(
         words = [*SKIPMQ, "partitions", "rebalance", "--router", one.router]
         with psycopg.connect(target) as held:
             held.execute("lock table skipmq.noisy_tenant in share mode")
-            with subprocess.Popen(words, stdout=subprocess.DEVNULL) as frozen:
+            with Forked(words, stdout=subprocess.DEVNULL) as frozen:
                 try:
                     eventually(lambda: one_value(target, LOCKED))
                     frozen.send_signal(signal.SIGSTOP)

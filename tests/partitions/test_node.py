@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 
 import psycopg
 import pytest
@@ -18,19 +20,23 @@ from support.postgres import Databases, as_node
 _number = count(1)
 
 
-@pytest.fixture
-def second(server_folder: Path) -> Iterator[Databases]:
-    """Give a server that the test may take down."""
-    server = servers.start(server_folder / f"second-{next(_number)}", ephemeral=True)
-    yield Databases(server)
-    server.release()
+class Behind(NamedTuple):
+    """A node behind a router, the server of its second partition, and another router."""
+
+    process: NodeProcess
+    made: Partitions
+    second: Databases
+    router: str
 
 
-@pytest.fixture
-def node(
-    embedded_databases: Databases, second: Databases, router_server: Databases
-) -> Iterator[tuple[NodeProcess, Partitions]]:
+@contextmanager
+def serving(
+    embedded_databases: Databases, router_server: Databases, server_folder: Path
+) -> Iterator[Behind]:
+    server = servers.start(server_folder / f"second-{next(_number)}", ephemeral=True, migrated=True)
+    second = Databases(server)
     made = Partitions([embedded_databases, second], router_server)
+    router = router_server.copy(made.router)
     with NodeProcess(
         database_url=as_node(made.router),
         workers=1,
@@ -39,14 +45,34 @@ def node(
         database_deadline=600,
         purge_cooldown=0,
     ) as process:
-        yield process.ready(), made
+        yield Behind(process.ready(), made, second, router)
+    server.release()
+
+
+@pytest.fixture(scope="module")
+def node(
+    embedded_databases: Databases, router_server: Databases, server_folder: Path
+) -> Iterator[Behind]:
+    """Give a node that tests share."""
+    with serving(embedded_databases, router_server, server_folder) as found:
+        yield found
+
+
+@pytest.fixture
+def own_node(
+    embedded_databases: Databases, router_server: Databases, server_folder: Path
+) -> Iterator[Behind]:
+    """Give a node whose second partition may be taken down for good."""
+    with serving(embedded_databases, router_server, server_folder) as found:
+        yield found
 
 
 @pytest.mark.slow
-def test_boto3_uses_queues_of_both_partitions(node: tuple[NodeProcess, Partitions]) -> None:
-    process, made = node
+def test_boto3_uses_queues_of_both_partitions(node: Behind) -> None:
+    process, made, *_ = node
     sqs = client(process.url)
-    names = [made.name_at(0), made.name_at(1), made.name_at(0, ".fifo"), made.name_at(1, ".fifo")]
+    places = [(0, ""), (1, ""), (0, ".fifo"), (1, ".fifo")]
+    names = [made.name_at(*place, prefix="both") for place in places]
     urls = []
     for name in names:
         fifo = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
@@ -60,11 +86,11 @@ def test_boto3_uses_queues_of_both_partitions(node: tuple[NodeProcess, Partition
         sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
         sqs.purge_queue(QueueUrl=url)
 
-    assert sqs.list_queues()["QueueUrls"] == sorted(urls)
+    assert sqs.list_queues(QueueNamePrefix="both")["QueueUrls"] == sorted(urls)
 
 
-def test_error_text_is_the_partitions_own(node: tuple[NodeProcess, Partitions]) -> None:
-    process, made = node
+def test_error_text_is_the_partitions_own(node: Behind) -> None:
+    process, made, *_ = node
     sqs = client(process.url)
     name = made.name_at(1)
     sqs.create_queue(QueueName=name, Attributes={"DelaySeconds": "1"})
@@ -78,9 +104,9 @@ def test_error_text_is_the_partitions_own(node: tuple[NodeProcess, Partitions]) 
 
 @pytest.mark.slow
 def test_queues_of_other_partitions_are_served_while_one_is_unavailable(
-    node: tuple[NodeProcess, Partitions], second: Databases
+    own_node: Behind,
 ) -> None:
-    process, made = node
+    process, made, second, _ = own_node
     sqs = client(process.url)
     urls = [sqs.create_queue(QueueName=made.name_at(number))["QueueUrl"] for number in (0, 1)]
     second.server.release()
@@ -101,11 +127,9 @@ def test_queues_of_other_partitions_are_served_while_one_is_unavailable(
     assert len(sqs.receive_message(QueueUrl=urls[0], MaxNumberOfMessages=10)["Messages"]) == 3
 
 
-def test_queues_of_other_partitions_are_served_while_one_hangs(
-    node: tuple[NodeProcess, Partitions], second: Databases
-) -> None:
+def test_queues_of_other_partitions_are_served_while_one_hangs(node: Behind) -> None:
     """More requests wait for it than the node has connections."""
-    process, made = node
+    process, made, second, _ = node
     sqs = client(process.url)
     urls = [sqs.create_queue(QueueName=made.name_at(number))["QueueUrl"] for number in (0, 1)]
     others = [sqs.create_queue(QueueName=made.name_at(1))["QueueUrl"] for _ in range(12)]
@@ -125,10 +149,9 @@ def test_queues_of_other_partitions_are_served_while_one_hangs(
 
 
 def test_receiver_is_woken_by_a_send_through_another_router(
-    node: tuple[NodeProcess, Partitions], router_server: Databases
+    node: Behind,
 ) -> None:
-    process, made = node
-    other = made.another_router(router_server)
+    process, made, _, other = node
     name = made.name_at(1)
     url = client(process.url).create_queue(QueueName=name)["QueueUrl"]
     with (

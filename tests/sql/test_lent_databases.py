@@ -65,6 +65,15 @@ def test_next_test_finds_nothing_of_the_last(embedded_databases: Databases, left
         assert _picture(other) == before
 
 
+def test_tables_of_its_own_are_empty_again(embedded_databases: Databases) -> None:
+    own = "create table public.own (id serial)"
+    insert = "insert into public.own default values returning id"
+    for _ in range(3):
+        with embedded_databases.lend(own) as url, connected(url) as owner:
+            assert number(owner, insert) == 1
+            assert number(owner, "select count(*) from public.own") == 1
+
+
 def test_database_and_its_session_are_those_of_the_last_test(embedded_databases: Databases) -> None:
     databases, sessions = set(), set()
     # One that is old or that the server has analyzed meanwhile goes to no other test.

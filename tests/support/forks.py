@@ -54,8 +54,8 @@ ANALYTICS = Interpreter(
         *("pyspark.sql.worker.plan_data_source_read", "pyspark_skipmq"),
     ),
 )
-# Of a project what can be imported without its settings.
-DJANGO = Interpreter(
+# Of a project what can be imported without its settings, without us and with us.
+DJANGO_ALONE = Interpreter(
     sys.executable,
     (
         *(f"django.core.management.commands.{name}" for name in ("check", "flush", "migrate")),
@@ -65,6 +65,12 @@ DJANGO = Interpreter(
         *("django.contrib.admin", "django.db.backends.postgresql.base", "django.views.defaults"),
         *("django.template.backends.django", "django.contrib.auth.hashers"),
         *("django.contrib.sessions.middleware", "django.contrib.messages.middleware"),
+    ),
+)
+DJANGO = Interpreter(
+    sys.executable,
+    (
+        *DJANGO_ALONE.modules,
         *("skipmq.django.management.commands.skipmq_work", "skipmq.django.peeking"),
         *("skipmq.django.installation", "skipmq.database.schema", "skipmq.actions.sqs.attributes"),
     ),
@@ -124,8 +130,9 @@ class Forked(subprocess.Popen[Any]):
     places.
     """
 
-    # What is forked for other programs.
+    # What is forked for other programs, and for all.
     of_others: Interpreter | None = None
+    of_all: Interpreter | None = None
 
     def _execute_child(
         self,
@@ -138,7 +145,7 @@ class Forked(subprocess.Popen[Any]):
         env: Mapping[str, str] | None,
         *others: Any,
     ) -> None:
-        interpreter = _interpreter(args) or self.of_others
+        interpreter = self.of_all or _interpreter(args) or self.of_others
         if not interpreter or "coverage" in sys.modules or "PYTHONPATH" in (env or ()):
             given = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, *others)
             super()._execute_child(*given)  # type: ignore[misc]

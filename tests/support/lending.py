@@ -66,9 +66,11 @@ and oid not in (select reltoastrelid from pg_class where relnamespace = 'skipmq'
 """
 _SCHEMA = "select 'skipmq'::regnamespace::oid::bigint"
 _TABLES = """
-select oid::regclass::text from pg_class
-where relnamespace = 'skipmq'::regnamespace and relkind = 'r' order by oid
+select format('%I.%I', relnamespace::regnamespace, relname) from pg_class
+where relnamespace in ('skipmq'::regnamespace, 'public'::regnamespace) and relkind = 'r'
+order by oid
 """
+_SEQUENCES = "select format('%I.%I', schemaname, sequencename) from pg_sequences"
 _SESSION_AS_NEW = b"""
 reset session authorization;
 reset role;
@@ -83,9 +85,10 @@ select setseed(sin(extract(epoch from clock_timestamp()))), pg_stat_force_next_f
 """
 
 
-def install(url: str) -> None:
-    """Put what lending needs into a database, whose copies are lent."""
+def install(url: str, own: str) -> None:
+    """Put what tests have of their own and what lending needs into a database to be copied."""
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(own.encode())
         connection.execute(
             SQL(_INSTALL).format(
                 catalogs=Literal(_value(connection, SQL(_CATALOGS))),
@@ -97,8 +100,8 @@ def install(url: str) -> None:
 
 def _restoring(connection: Connection) -> Iterator[Composable]:
     """Yield the statements that restore the rows of tables, and sequences without a number yet."""
-    for (name,) in connection.execute("select sequencename from pg_sequences").fetchall():
-        yield SQL("perform setval({}, 1, false);").format(Literal(f"skipmq.{name}"))
+    for (name,) in connection.execute(_SEQUENCES).fetchall():
+        yield SQL("perform setval({}, 1, false);").format(Literal(name))
     for (name,) in connection.execute(_TABLES).fetchall():
         # The catalog has quoted the name.
         table = SQL(name)

@@ -56,6 +56,7 @@ class Partitions:
         template: Self | None = None,
     ) -> None:
         self._servers, self._router_server = servers, router_server
+        self._template = template
         if template is None:
             self.urls = [server.migrated() for server in servers]
             self.router = router_server.empty()
@@ -64,7 +65,7 @@ class Partitions:
             pairs = zip(servers, template.urls, strict=True)
             self.urls = [server.copy(url) for server, url in pairs]
             self.router = router_server.copy(template.router)
-            self._readdress()
+            self._readdress(self.router)
 
     @classmethod
     def copied(cls, server: Databases, router_server: Databases, partitions: int) -> Self:
@@ -78,19 +79,19 @@ class Partitions:
             _templates[key] = cls(servers, router_server)
         return cls(servers, router_server, _templates[key])
 
-    def _readdress(self) -> None:
-        """Have the router call these partitions in place of those that they are copies of."""
+    def _readdress(self, router: str) -> None:
+        """Have a router call these partitions in place of those that they are copies of."""
         options = [
             SQL("set {} {}").format(
                 Identifier(f"p{number}"),
                 Literal(make_conninfo(address, dbname=conninfo_to_dict(url)["dbname"])),
             )
             for number, (url, address) in enumerate(
-                zip(self.urls, partition_urls(self.router), strict=True)
+                zip(self.urls, partition_urls(router), strict=True)
             )
         ]
         change = SQL("alter server skipmq options ({})").format(SQL(", ").join(options))
-        with psycopg.connect(self.router, autocommit=True) as connection:
+        with psycopg.connect(router, autocommit=True) as connection:
             connection.execute(change)
 
     def init(self, *urls: str) -> Result:
@@ -100,14 +101,18 @@ class Partitions:
 
     def another_router(self, server: Databases) -> str:
         """Make another router of the same partitions; return its owner's address."""
+        if self._template:
+            router = server.copy(self._template.router)
+            self._readdress(router)
+            return router
         router = server.empty()
         given = [word for url in self.urls for word in ("--partition", url)]
         assert run("init", "--router", router, *given).exit_code == 0
         return router
 
-    def add(self, server: Databases) -> Result:
-        """Add a partition, an empty database, with `skipmq partitions add`."""
-        url = server.empty()
+    def add(self, server: Databases, *, empty: bool = False) -> Result:
+        """Add a partition, a database with the schema or an empty one, with the command."""
+        url = server.empty() if empty else server.migrated()
         self._servers = [*self._servers, server]
         self.urls.append(url)
         return run("add", "--router", self.router, "--partition", url)

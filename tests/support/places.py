@@ -37,6 +37,13 @@ def files(tmp_path: Path) -> Files:
 
 
 @pytest.fixture
+def lent(embedded_databases: Databases) -> Iterator[str]:
+    """Give the owner's URL of a database that is as new, on the embedded server."""
+    with embedded_databases.lend() as url:
+        yield url
+
+
+@pytest.fixture
 def node_url(embedded_databases: Databases) -> Iterator[str]:
     url = embedded_databases.migrated()
     yield as_node(url)

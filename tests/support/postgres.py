@@ -34,8 +34,9 @@ class Databases:
         self.server = server
         self._templates: dict[date, str] = {}
         self._kept: Connection | None = None
-        self._lendable: dict[date, str] = {}
-        self._returned: LentDatabase | None = None
+        # By the statements that made what they have of their own.
+        self._lendable: dict[tuple[date, str], str] = {}
+        self._returned: dict[str, LentDatabase] = {}
 
     @contextmanager
     def connected(self) -> Iterator[Self]:
@@ -87,34 +88,34 @@ class Databases:
         return self._templates[today]
 
     @contextmanager
-    def lend(self) -> Iterator[str]:
-        """Make a database, or restore the one that was lent last; yield its owner's URL."""
-        lent, self._returned = self._returned, None
-        if lent is None:
-            lent = LentDatabase(self._copied_to_lend())
+    def lend(self, own: str = "") -> Iterator[str]:
+        """Make a database, or take the one that was lent last; yield its owner's URL.
+
+        It has what the statements of `own` make, empty tables of the schema public.
+        """
+        lent = self._returned.pop(own, None) or LentDatabase(self._copied_to_lend(own))
         urls = (lent.url, as_node(lent.url))
         _LENT.update(dict.fromkeys(urls, lent))
         yield lent.url
         for url in urls:
             del _LENT[url]
-        if lent.restore() and self._returned is None:
-            self._returned = lent
+        if lent.restore() and own not in self._returned:
+            self._returned[own] = lent
         else:
             lent.close()
             self.drop(lent.url)
 
-    def _copied_to_lend(self) -> str:
+    def _copied_to_lend(self, own: str) -> str:
         with self._connection() as connection:
-            today = _today(connection)
-        if today not in self._lendable:
-            self._lendable[today] = self.migrated()
-            install(self._lendable[today])
-        return self.copy(self._lendable[today])
+            key = (_today(connection), own)
+        if key not in self._lendable:
+            self._lendable[key] = self.migrated()
+            install(self._lendable[key], own)
+        return self.copy(self._lendable[key])
 
     def _close_returned(self) -> None:
-        if self._returned:
-            self._returned.close()
-            self._returned = None
+        while self._returned:
+            self._returned.popitem()[1].close()
 
     def copy(self, url: str) -> str:
         """Make a copy of a database that nothing is connected to; return its owner's URL."""

@@ -17,6 +17,8 @@ from support.http import ROOT
 FOLDER = ROOT / "tests" / "clients"
 INSTALLED = ROOT / ".cache" / "clients"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
+# Of a JVM: what lives for seconds is compiled once, quickly.
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "key",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -121,7 +123,7 @@ def javascript(script: str) -> Program:
 def java(main: str) -> Program:
     target = FOLDER / "java" / "target"
     return Program(
-        ["java", "-cp", f"{target / 'classes'}:{target / 'dependency' / '*'}", main],
+        ["java", *SHORT_LIVED, "-cp", f"{target / 'classes'}:{target / 'dependency' / '*'}", main],
         installed=target / ".installed",
         commands=("java", "javac", "mvn"),
     )

@@ -3,6 +3,7 @@
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from threading import Event
 from time import monotonic
 from typing import Any
 
@@ -135,12 +136,17 @@ def test_other_accounts_receive_on_after_the_clock_was_put_back(
     account.clock.advance(days=1)
     # What proves a low watermark: three times as many messages as it is probed after, of which none
     # becomes visible again meanwhile.
-    ends = monotonic() + 2
-    for number in count():
-        sqs.send_message(QueueUrl=queue, MessageBody=str(number))
-        assert len(bodies(sqs, queue, VisibilityTimeout=43_200)) == 1
+    ends, pause = monotonic() + 2, Event()
+    for number in count(10, 10):
+        entries = [{"Id": str(n), "MessageBody": str(n)} for n in range(10)]
+        sqs.send_message_batch(QueueUrl=queue, Entries=entries)
+        found: list[str] = []
+        while len(found) < 10:
+            found += bodies(sqs, queue, VisibilityTimeout=43_200)
+        assert sorted(found) == [str(n) for n in range(10)]
         if number >= 3 * PROBE_AFTER_CLAIMED and monotonic() > ends:
             break
+        pause.wait(0.02)
 
     Account(account.url, "999999999999", account.region, "").reset()
 

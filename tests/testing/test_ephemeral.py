@@ -16,6 +16,7 @@ from support.forks import Forked
 from support.http import SKIPMQ, client, environment, raw
 from support.processes import ask, is_alive, until, until_gone
 
+Running = tuple[subprocess.Popen[bytes], dict[str, Any]]
 STARTER = """
 import subprocess, sys
 server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -27,7 +28,7 @@ server.wait()
 @contextmanager
 def serving(
     place: Path, *options: str, program: tuple[str, ...] = (), **settings: Any
-) -> Iterator[tuple[subprocess.Popen[bytes], dict[str, Any]]]:
+) -> Iterator[Running]:
     """Start a server that stops with its standard input; give it with what it says."""
     words = [*SKIPMQ, "serve", "--ephemeral", "--json", "--stop-on-eof", *options]
     process = Forked(
@@ -46,37 +47,48 @@ def serving(
             process.wait(60)
 
 
-def test_ready_server_says_in_a_line_of_json_where_it_is(place: Path) -> None:
-    with serving(place, "--port", "0") as (process, said):
-        sqs = client(said["url"])
-
-        queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
-
-        assert queue == f"{said['url']}/{said['account']}/orders"
-        assert said["console"] == f"{said['url']}/console/"
-        assert said["region"] == "us-east-1"
-        assert said["pid"] == process.pid
-        assert ask(said["database_url"], "select name from skipmq.queue") == "orders"
+@pytest.fixture(scope="module")
+def server(server_folder: Path) -> Iterator[Running]:
+    """Give a server that tests share, which was told of one pause."""
+    place = server_folder / "shared"
+    place.mkdir()
+    with serving(place, "--port", "0", purge_cooldown=60) as found:
+        yield found
 
 
-def test_servers_of_port_0_run_at_once(place: Path) -> None:
-    with serving(place, "--port", "0") as (_, one), serving(place, "--port", "0") as (_, two):
+def test_ready_server_says_in_a_line_of_json_where_it_is(server: Running) -> None:
+    process, said = server
+    sqs = client(said["url"])
+
+    queue = sqs.create_queue(QueueName="ready")["QueueUrl"]
+
+    assert queue == f"{said['url']}/{said['account']}/ready"
+    assert said["console"] == f"{said['url']}/console/"
+    assert said["region"] == "us-east-1"
+    assert said["pid"] == process.pid
+    found = ask(said["database_url"], "select name from skipmq.queue where name = 'ready'")
+    assert found == "ready"
+
+
+def test_servers_of_port_0_run_at_once(server: Running, place: Path) -> None:
+    with serving(place, "--port", "0") as (_, two):
+        _, one = server
         client(one["url"]).create_queue(QueueName="orders")
 
         assert one["url"] != two["url"]
         assert "QueueUrls" not in client(two["url"]).list_queues()
 
 
-def test_throw_away_server_has_no_pauses_unless_told(place: Path) -> None:
-    with serving(place, "--port", "0", purge_cooldown=60) as (_, said):
-        sqs = client(said["url"])
-        queue = sqs.create_queue(QueueName="orders")["QueueUrl"]
-        sqs.delete_queue(QueueUrl=queue)
+def test_throw_away_server_has_no_pauses_unless_told(server: Running) -> None:
+    _, said = server
+    sqs = client(said["url"])
+    queue = sqs.create_queue(QueueName="no-pause")["QueueUrl"]
+    sqs.delete_queue(QueueUrl=queue)
 
-        assert sqs.create_queue(QueueName="orders")["QueueUrl"] == queue
+    assert sqs.create_queue(QueueName="no-pause")["QueueUrl"] == queue
+    sqs.purge_queue(QueueUrl=queue)
+    with pytest.raises(sqs.exceptions.PurgeQueueInProgress):
         sqs.purge_queue(QueueUrl=queue)
-        with pytest.raises(sqs.exceptions.PurgeQueueInProgress):
-            sqs.purge_queue(QueueUrl=queue)
 
 
 @pytest.mark.parametrize(("settings", "is_told"), [({}, False), ({"log_level": "info"}, True)])
@@ -90,15 +102,15 @@ def test_server_that_a_program_starts_logs_warnings_only_unless_told(
 
 
 def test_containers_reach_a_throw_away_server_by_any_name_and_foreign_pages_do_not(
-    place: Path,
+    server: Running,
 ) -> None:
+    _, said = server
     names = {"skipmq:9324": 200, "host.testcontainers.internal": 200, "queue_1": 200}
     names |= {"attacker.example": 403, "skipmq.attacker.example": 403, "internal.example": 403}
-    with serving(place, "--port", "0") as (_, said):
-        url = f"{said['url']}/?Action=ListQueues"
-        found = {host: raw(url, None, {"Host": host}).status for host in names}
-        page = raw(url, None, {"Host": "skipmq", "Origin": "http://attacker.example"})
-        image = raw(url, None, {"Host": "skipmq", "Sec-Fetch-Site": "cross-site"})
+    url = f"{said['url']}/?Action=ListQueues"
+    found = {host: raw(url, None, {"Host": host}).status for host in names}
+    page = raw(url, None, {"Host": "skipmq", "Origin": "http://attacker.example"})
+    image = raw(url, None, {"Host": "skipmq", "Sec-Fetch-Site": "cross-site"})
 
     assert found == names
     assert (page.status, image.status) == (403, 403)

@@ -1,7 +1,6 @@
 """The pytest plugin and the base for unittest, in runs of their own."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -9,14 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from support import runs
 from support.accounts import ACCOUNT, python_of_others
 from support.processes import until, until_gone
 
-# Without Hypothesis, whose plugin is half of the time that pytest takes to start.
-PYTEST = [
-    *(sys.executable, "-m", "pytest"),
-    *("-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:hypothesispytest"),
-]
 LIFE = """
 import os, pytest
 
@@ -81,49 +76,6 @@ class Others(unittest.TestCase):
 """
 
 
-FAULTS = """
-from skipmq.testing import TestCase
-
-def test_fixture(skipmq):
-    skipmq.fail("SendMessage")
-    skipmq.duplicate()
-
-def test_fixture_that_is_reset(skipmq):
-    skipmq.fail("SendMessage")
-    skipmq.reset()
-
-class Case(TestCase):
-    def test_case(self):
-        self.skipmq.fail("SendMessage")
-        self.skipmq.duplicate()
-"""
-APPLICATION = """
-import os, subprocess, sys, boto3, pytest
-
-@pytest.mark.parametrize("number", range(2))
-def test_application(skipmq_env, number):
-    assert os.environ["AWS_ACCESS_KEY_ID"] == skipmq_env.number
-    skipmq_env.client().create_queue(QueueName="orders")
-    url = boto3.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
-    boto3.resource("sqs").Queue(url).send_message(MessageBody="x")
-    assert skipmq_env.messages("orders").bodies() == ["x"]
-
-def test_variables_are_those_of_before():
-    assert "AWS_ENDPOINT_URL_SQS" not in os.environ
-    assert boto3.DEFAULT_SESSION is None
-"""
-CREDENTIALS_OF_MOTO = """
-import boto3, pytest
-from skipmq.testing import TestingError
-
-def test_order(skipmq_env, monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    boto3.client("sqs").create_queue(QueueName="orders")
-    with pytest.raises(TestingError, match="There is one in the account 000000000000, of clients"):
-        skipmq_env.messages("orders")
-    with pytest.raises(TestingError, match="does not exist.$"):
-        skipmq_env.messages("others")
-"""
 DJANGO = """
 import django
 from django.conf import settings
@@ -143,31 +95,13 @@ class Orders(TestCase, SimpleTestCase):
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, str]:
     """Give the variables of a run that finds the plugin by its entry point."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")}  # noqa: TID251
-    return kept | {"PIDS": str(tmp_path / "pids")}
+    return runs.variables() | {"PIDS": str(tmp_path / "pids")}
 
 
 @pytest.fixture
 def tests(tmp_path: Path) -> Path:
     """Give a folder for tests, with a configuration as strict as this repository's."""
-    folder = tmp_path / "tests"
-    folder.mkdir()
-    lines = ["[pytest]", "addopts = --import-mode=importlib --strict-config --strict-markers"]
-    (folder / "pytest.ini").write_text("\n".join([*lines, "filterwarnings = error"]))
-    return folder
-
-
-def run(tests: Path, variables: dict[str, str], *options: str, code: int = 0) -> str:
-    done = subprocess.run(
-        [*PYTEST, *options],
-        cwd=tests,
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
+    return runs.folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +116,7 @@ def test_fixture_gives_each_test_an_empty_account(
 ) -> None:
     (tests / "test_life.py").write_text(LIFE)
 
-    said = run(tests, variables | {"TMPDIR": str(place)}, *options)
+    said = runs.run(tests, variables | {"TMPDIR": str(place)}, *options)
 
     assert "4 passed" in said
     pids = set(Path(variables["PIDS"]).read_text().split())
@@ -190,29 +124,6 @@ def test_fixture_gives_each_test_an_empty_account(
     for pid in pids:
         until_gone(int(pid))
     until(lambda: not list(place.glob("skipmq-*")), "the folders are gone")
-
-
-def test_queues_and_settings_stand_in_the_configuration(
-    tests: Path, variables: dict[str, str]
-) -> None:
-    with (tests / "pytest.ini").open("a") as file:
-        file.write("\nskipmq_queues = queues.toml\nskipmq_settings =\n  region = eu-west-3\n")
-    (tests / "queues.toml").write_text("[queues.orders]\nVisibilityTimeout = 3\n")
-    (tests / "test_declared.py").write_text(
-        "import pytest\n"
-        "@pytest.mark.parametrize('number', range(2))\n"
-        "def test_declared(skipmq, number):\n"
-        "    sqs = skipmq.client()\n"
-        "    url = sqs.get_queue_url(QueueName='orders')['QueueUrl']\n"
-        "    names = ['QueueArn', 'VisibilityTimeout']\n"
-        "    found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)['Attributes']\n"
-        "    assert found['QueueArn'].startswith('arn:aws:sqs:eu-west-3:')\n"
-        "    assert found['VisibilityTimeout'] == '3'\n"
-        "    assert skipmq.messages('orders') == []\n"
-        "    sqs.send_message(QueueUrl=url, MessageBody='x')\n"
-    )
-
-    assert "2 passed" in run(tests, variables)
 
 
 def test_cases_of_unittest_have_an_account_each(tests: Path, variables: dict[str, str]) -> None:
@@ -237,41 +148,14 @@ def test_cases_of_unittest_have_an_account_each_under_pytest(
 ) -> None:
     (tests / "test_cases.py").write_text(CASES)
 
-    assert "7 passed" in run(tests, variables)
-
-
-def test_fault_that_no_request_meets_fails_the_test(tests: Path, variables: dict[str, str]) -> None:
-    (tests / "test_faults.py").write_text(FAULTS)
-
-    said = run(tests, variables, code=1)
-
-    assert "1 failed, 2 passed, 1 error" in said
-    text = "^E .*TestingError: no request has met fail of SendMessage, duplicate of"
-    assert len(re.findall(text, said, re.MULTILINE)) == 2
-
-
-def test_clients_of_the_tested_code_find_the_account(
-    tests: Path, variables: dict[str, str]
-) -> None:
-    (tests / "test_application.py").write_text(APPLICATION)
-    others = {k: v for k, v in variables.items() if not k.startswith("AWS_")}
-
-    assert "3 passed" in run(tests, others | {"AWS_SESSION_TOKEN": "of others"})
-
-
-def test_queue_of_a_client_with_other_variables_is_found(
-    tests: Path, variables: dict[str, str]
-) -> None:
-    (tests / "test_credentials.py").write_text(CREDENTIALS_OF_MOTO)
-
-    assert "1 passed" in run(tests, variables)
+    assert "7 passed" in runs.run(tests, variables)
 
 
 @pytest.mark.slow
 def test_cases_of_django_have_an_account_each(tests: Path, variables: dict[str, str]) -> None:
     (tests / "test_cases.py").write_text(DJANGO)
 
-    assert "1 passed" in run(tests, variables)
+    assert "1 passed" in runs.run(tests, variables)
 
 
 def test_run_that_asks_for_nothing_imports_nothing(tests: Path, variables: dict[str, str]) -> None:
@@ -291,7 +175,7 @@ def test_run_that_asks_for_nothing_imports_nothing(tests: Path, variables: dict[
         "    assert 'skipmq.testing.plugin' in sys.modules\n"
         "    assert 'skipmq.testing.server' not in sys.modules\n"
     )
-    assert "1 passed" in run(tests, variables)
+    assert "1 passed" in runs.run(tests, variables)
 
 
 def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], place: Path) -> None:
@@ -299,8 +183,8 @@ def test_killed_run_leaves_no_server(tests: Path, variables: dict[str, str], pla
         "import time\ndef test_hang(skipmq_server):\n"
         "    print(skipmq_server.pid, flush=True)\n    time.sleep(600)\n"
     )
-    with subprocess.Popen(
-        [*PYTEST, "-s", "-q"],
+    with runs.Run(
+        [*runs.PYTEST, "-s", "-q"],
         cwd=tests,
         env=variables | {"TMPDIR": str(place)},
         stdout=subprocess.PIPE,
@@ -330,7 +214,7 @@ def test_killed_run_of_several_workers_leaves_no_server(
     )
     pids = Path(variables["PIDS"])
     with subprocess.Popen(
-        [*PYTEST, "-n", "2", "--max-worker-restart", "0"],
+        [*runs.PYTEST, "-n", "2", "--max-worker-restart", "0"],
         cwd=tests,
         env=variables | {"TMPDIR": str(place)},
         stdout=subprocess.DEVNULL,
@@ -385,7 +269,7 @@ def test_run_of_another_account_without_a_home(place: Path) -> None:
     given = {**others, "TMPDIR": str(place), "HOME": "/nonexistent", "PIDS": str(place / "pids")}
 
     done = subprocess.run(
-        [program, *PYTEST[1:], "-c", "/dev/null", "test_life.py"],
+        [program, *runs.PYTEST[1:], "-c", "/dev/null", "test_life.py"],
         cwd=place,
         env=given,
         capture_output=True,

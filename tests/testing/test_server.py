@@ -227,25 +227,24 @@ def test_server_that_cannot_start_says_why() -> None:
         Server(database_url="postgresql://localhost/shop")
 
 
-def test_server_has_the_settings_that_are_given() -> None:
-    with Server(region="eu-central-1") as server:
-        queue = server.client().create_queue(QueueName="orders")["QueueUrl"]
-        found = server.client(region_name="us-west-2").get_queue_attributes(
-            QueueUrl=queue, AttributeNames=["QueueArn"]
-        )
-
-    assert found["Attributes"]["QueueArn"] == "arn:aws:sqs:eu-central-1:000000000000:orders"
-
-
-def test_stopped_server_is_gone_though_a_fork_of_its_starter_runs() -> None:
+def test_server_has_its_settings_and_is_gone_when_stopped_though_a_fork_of_its_starter_runs() -> (
+    None
+):
+    """While it ran, it had the settings that it was given."""
     context = multiprocessing.get_context("fork")
     event = context.Event()
-    server = Server().start()
+    server = Server(region="eu-central-1").start()
+    queue = server.client().create_queue(QueueName="orders")["QueueUrl"]
+    found = server.client(region_name="us-west-2").get_queue_attributes(
+        QueueUrl=queue, AttributeNames=["QueueArn"]
+    )
     fork = context.Process(target=event.wait, daemon=True)
     fork.start()
 
     server.stop()
 
+    arn = "arn:aws:sqs:eu-central-1:000000000000:orders"
+    assert found["Attributes"]["QueueArn"] == arn
     assert fork.is_alive()
     until_gone(server.pid)
     event.set()
@@ -286,24 +285,25 @@ def test_missing_client_is_named(monkeypatch: pytest.MonkeyPatch, account: Accou
             account.aclient()
 
 
-def test_asynchronous_client_works() -> None:
+def test_asynchronous_client_works(account: Account) -> None:
     """With the aiobotocore of `make clients`, in a process of its own."""
     place = Path(__file__).parents[2] / ".cache" / "clients" / "aiobotocore"
     if not place.exists():
         pytest.skip("run `make clients`")
     program = """
-import asyncio
-from skipmq.testing import Server
-async def main(server):
-    async with server.aclient() as sqs:
+import asyncio, sys
+from skipmq.testing import Account
+async def main(account):
+    async with account.aclient() as sqs:
         queue = (await sqs.create_queue(QueueName="orders"))["QueueUrl"]
         await sqs.send_message(QueueUrl=queue, MessageBody="x")
-with Server() as server:
-    asyncio.run(main(server))
-    assert server.messages("orders").bodies() == ["x"]
+asyncio.run(main(Account(*sys.argv[1:], "")))
 """
     variables = os.environ | {"PYTHONPATH": str(place)}  # noqa: TID251
-    subprocess.run([sys.executable, "-c", program], env=variables, check=True)
+    words = [sys.executable, "-c", program, account.url, account.number, account.region]
+    subprocess.run(words, env=variables, check=True)
+
+    assert account.messages("orders").bodies() == ["x"]
 
 
 def test_process_of_tests_imports_no_server() -> None:

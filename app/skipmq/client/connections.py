@@ -206,10 +206,15 @@ class Connections:
             self._pinned = None
             return await _connect(self._conninfo)
         if connection.info.server_version >= pins.TRANSACTION_TIMEOUT:
-            with self.deadline(connection):
-                await connection.execute(
-                    pins.LIFT_TRANSACTION_TIMEOUT, (connection.info.backend_pid,)
-                )
+            try:
+                with self.deadline(connection):
+                    await connection.execute(
+                        pins.LIFT_TRANSACTION_TIMEOUT, (connection.info.backend_pid,)
+                    )
+            except BaseException:
+                # A worker that ends cancels it, too.
+                await connection.close()
+                raise
         return connection
 
     async def close(self) -> None:

@@ -11,9 +11,12 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import software.amazon.awssdk.auth.credentials.AwsBasicCredentials;
+import software.amazon.awssdk.auth.credentials.AwsCredentials;
 import software.amazon.awssdk.core.SdkBytes;
 import software.amazon.awssdk.retries.DefaultRetryStrategy;
 import software.amazon.awssdk.services.sqs.SqsClient;
+import software.amazon.awssdk.services.sqs.SqsClientBuilder;
 import software.amazon.awssdk.services.sqs.model.DeleteMessageBatchRequestEntry;
 import software.amazon.awssdk.services.sqs.model.ListQueuesRequest;
 import software.amazon.awssdk.services.sqs.model.Message;
@@ -23,8 +26,9 @@ import software.amazon.awssdk.services.sqs.model.QueueAttributeName;
 import software.amazon.awssdk.services.sqs.model.QueueDoesNotExistException;
 import software.amazon.awssdk.services.sqs.model.ReceiveMessageRequest;
 import software.amazon.awssdk.services.sqs.model.SendMessageBatchRequestEntry;
+import software.amazon.awssdk.services.sqs.model.SqsException;
 
-/** The life of queues and messages through version 2 of the SDK: URL PREFIX standard|fifo. */
+/** The life of queues and messages through version 2 of the SDK: URL PREFIX. */
 public final class Life {
   private static final Map<String, MessageAttributeValue> ATTRIBUTES =
       Map.of(
@@ -47,15 +51,25 @@ public final class Life {
   }
 
   public static void main(String[] arguments) {
-    try (SqsClient sqs =
+    SqsClientBuilder builder =
         SqsClient.builder()
             .endpointOverride(URI.create(arguments[0]))
-            .overrideConfiguration(o -> o.retryStrategy(DefaultRetryStrategy.doNotRetry()))
-            .build()) {
+            .overrideConfiguration(o -> o.retryStrategy(DefaultRetryStrategy.doNotRetry()));
+    Map<String, Object> summary = new LinkedHashMap<>();
+    try (SqsClient sqs = builder.build()) {
       Life life = new Life(sqs, arguments[1]);
-      Object summary = arguments[2].equals("fifo") ? life.fifo() : life.standard();
-      new PrintStream(System.out, true, StandardCharsets.UTF_8).println(json(summary));
+      summary.put("standard", life.standard());
+      summary.put("fifo", life.fifo());
     }
+    AwsCredentials wrong =
+        AwsBasicCredentials.create(System.getenv("AWS_ACCESS_KEY_ID"), "wrong");
+    try (SqsClient sqs = builder.credentialsProvider(() -> wrong).build()) {
+      sqs.listQueues();
+      check(false, "a wrong key is right");
+    } catch (SqsException refusal) {
+      summary.put("refused", refusal.getMessage());
+    }
+    new PrintStream(System.out, true, StandardCharsets.UTF_8).println(json(summary));
   }
 
   private Map<String, Object> standard() {

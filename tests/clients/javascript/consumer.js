@@ -72,4 +72,4 @@ async function throws(sqs, prefix, client) {
   return { attempts, left, ...consumed };
 }
 
-await run({ handles, throws });
+await run([handles, throws]);

@@ -1,7 +1,7 @@
-// The life of queues and messages through version 3 of the SDK: URL PREFIX standard|fifo.
+// The life of queues and messages through version 3 of the SDK: URL PREFIX.
 import assert from "node:assert/strict";
 import { paginateListQueues, QueueDoesNotExist } from "@aws-sdk/client-sqs";
-import { counts, run } from "./sqs.js";
+import { actionsOf, connected, counts, run } from "./sqs.js";
 
 const MESSAGE_ATTRIBUTES = {
   Title: { DataType: "String", StringValue: "Grüße ☕" },
@@ -241,4 +241,13 @@ async function fifo(sqs, prefix) {
   };
 }
 
-await run({ standard, fifo });
+async function refused(_sqs, _prefix, client) {
+  const { accessKeyId } = await client.config.credentials();
+  const credentials = { accessKeyId, secretAccessKey: "wrong" };
+  const wrong = connected(process.argv[2], { credentials });
+  const error = await actionsOf(wrong).ListQueues({}).then(assert.fail, (refusal) => refusal);
+  wrong.destroy();
+  return String(error);
+}
+
+await run([standard, fifo, refused]);

@@ -2,7 +2,8 @@
 import * as sdk from "@aws-sdk/client-sqs";
 
 // A client that tries each request once.
-export const connected = (url) => new sdk.SQSClient({ endpoint: url, maxAttempts: 1 });
+export const connected = (endpoint, given = {}) =>
+  new sdk.SQSClient({ endpoint, maxAttempts: 1, ...given });
 
 // Each action as a function of its parameters: the SDK names its commands after the actions.
 export const actionsOf = (client) =>
@@ -16,11 +17,12 @@ export const counts = async (sqs, QueueUrl) => {
   return [Attributes.ApproximateNumberOfMessages, Attributes.ApproximateNumberOfMessagesNotVisible];
 };
 
-// Run the part that the command line names (URL PREFIX PART), and print its summary.
+// Run the parts, of which the command line says where (URL PREFIX), and print their summaries.
 export const run = async (parts) => {
-  const [url, prefix, part] = process.argv.slice(2);
+  const [url, prefix] = process.argv.slice(2);
   const client = connected(url);
-  const summary = await parts[part](actionsOf(client), prefix, client);
+  const summary = {};
+  for (const part of parts) summary[part.name] = await part(actionsOf(client), prefix, client);
   client.destroy();
   console.log(JSON.stringify(summary));
 };

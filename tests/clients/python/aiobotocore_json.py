@@ -1,4 +1,4 @@
-"""The life of queues and messages through aiobotocore: URL PREFIX standard|fifo|together."""
+"""The life of queues and messages through aiobotocore: URL PREFIX."""
 
 import asyncio
 import json
@@ -9,6 +9,7 @@ import aiobotocore
 import message_attributes
 from aiobotocore.config import AioConfig
 from aiobotocore.session import get_session
+from botocore.exceptions import ClientError
 
 MESSAGES = 100
 
@@ -279,13 +280,35 @@ async def together(sqs: Any, prefix: str) -> dict[str, Any]:
     }
 
 
+async def refused(sqs: Any) -> str:
+    try:
+        await sqs.list_queues()
+    except ClientError as error:
+        return str(error)
+    raise AssertionError("a wrong key is right")
+
+
 async def main() -> None:
-    url, prefix, part = sys.argv[1:]
-    config = AioConfig(retries={"total_max_attempts": 1}, max_pool_connections=50)
-    async with get_session().create_client("sqs", endpoint_url=url, config=config) as sqs:
-        summary = await {"standard": standard, "fifo": fifo, "together": together}[part](
-            sqs, prefix
-        )
+    url, prefix = sys.argv[1:]
+    session = get_session()
+    given = {
+        "endpoint_url": url,
+        "config": AioConfig(retries={"total_max_attempts": 1}, max_pool_connections=50),
+    }
+    wrong = {
+        "aws_access_key_id": (await session.get_credentials()).access_key,
+        "aws_secret_access_key": "wrong",
+    }
+    async with (
+        session.create_client("sqs", **given) as sqs,
+        session.create_client("sqs", **given, **wrong) as other,
+    ):
+        summary = {
+            "standard": await standard(sqs, prefix),
+            "fifo": await fifo(sqs, prefix),
+            "together": await together(sqs, prefix),
+            "refused": await refused(other),
+        }
         protocol = sqs.meta.service_model.metadata["protocol"]
     about = {"version": aiobotocore.__version__, "protocol": protocol}
     json.dump({"client": about, **summary}, sys.stdout)

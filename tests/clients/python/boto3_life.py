@@ -1,4 +1,4 @@
-"""The life of queues and messages through boto3 of today or of old: URL PREFIX standard|fifo."""
+"""The life of queues and messages through boto3 of today or of old: URL PREFIX."""
 
 import json
 import sys
@@ -7,14 +7,16 @@ from typing import Any
 import boto3
 import message_attributes
 from botocore.config import Config
+from botocore.exceptions import ClientError
 
 ENTRIES = [f"entry {n}" for n in range(10)]
 # What stood on the wire: each request's content type, and of a form action and version of the API.
 WIRE: set[tuple[str, str, str]] = set()
 
 
-def connected(url: str) -> Any:
-    sqs = boto3.client("sqs", endpoint_url=url, config=Config(retries={"total_max_attempts": 1}))
+def connected(url: str, **key: str) -> Any:
+    config = Config(retries={"total_max_attempts": 1})
+    sqs = boto3.client("sqs", endpoint_url=url, config=config, **key)
     sqs.meta.events.register("request-created.sqs", note)
     return sqs
 
@@ -249,10 +251,23 @@ def fifo(sqs: Any, prefix: str) -> dict[str, Any]:
     }
 
 
+def refused(url: str) -> str:
+    key = boto3.Session().get_credentials().access_key
+    try:
+        connected(url, aws_access_key_id=key, aws_secret_access_key="wrong").list_queues()
+    except ClientError as error:
+        return str(error)
+    raise AssertionError("a wrong key is right")
+
+
 def main() -> None:
-    url, prefix, part = sys.argv[1:]
+    url, prefix = sys.argv[1:]
     sqs = connected(url)
-    summary = {"standard": standard, "fifo": fifo}[part](sqs, prefix)
+    summary = {
+        "standard": standard(sqs, prefix),
+        "fifo": fifo(sqs, prefix),
+        "refused": refused(url),
+    }
     about = {
         "version": boto3.__version__,
         "protocol": sqs.meta.service_model.metadata["protocol"],

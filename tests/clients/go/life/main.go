@@ -1,4 +1,4 @@
-// The life of queues and messages through version 2 of the SDK: URL PREFIX standard|fifo.
+// The life of queues and messages through version 2 of the SDK: URL PREFIX.
 package main
 
 import (
@@ -55,15 +55,23 @@ type life struct {
 }
 
 func main() {
-	url, prefix, part := os.Args[1], os.Args[2], os.Args[3]
+	url, prefix := os.Args[1], os.Args[2]
 	settings := must(config.LoadDefaultConfig(ctx))
-	client := sqs.NewFromConfig(settings, func(o *sqs.Options) {
-		o.BaseEndpoint = aws.String(url)
-		o.RetryMaxAttempts = 1
-	})
-	l := life{client, prefix}
-	parts := map[string]func() map[string]any{"standard": l.standard, "fifo": l.fifo}
-	must(fmt.Println(string(must(json.Marshal(parts[part]())))))
+	settings.BaseEndpoint = aws.String(url)
+	settings.RetryMaxAttempts = 1
+	l := life{sqs.NewFromConfig(settings), prefix}
+	summary := map[string]any{"standard": l.standard(), "fifo": l.fifo(), "refused": refused(settings)}
+	must(fmt.Println(string(must(json.Marshal(summary)))))
+}
+
+func refused(settings aws.Config) string {
+	key := must(settings.Credentials.Retrieve(ctx))
+	key.SecretAccessKey = "wrong"
+	settings.Credentials = aws.CredentialsProviderFunc(
+		func(context.Context) (aws.Credentials, error) { return key, nil })
+	_, err := sqs.NewFromConfig(settings).ListQueues(ctx, nil)
+	check(err != nil, "a wrong key is right")
+	return err.Error()
 }
 
 func (l life) standard() map[string]any {

@@ -16,7 +16,7 @@ pytest.importorskip("sqlglot")
 import pyarrow as pa
 from sqlglot.errors import UnsupportedError
 
-from skipmq.analytics import delta, queue_settings, sources
+from skipmq.analytics import delta, frames, queue_settings
 from skipmq.analytics.reports import definition, latency, message, report
 from skipmq.analytics.reports.engines import SparkEngine, duckdb
 from skipmq.analytics.reports.period import LONGEST_LIFE, Period
@@ -86,7 +86,7 @@ def by_duckdb(lake: str) -> Mapping[str, pa.Table]:
 
 
 def by_spark(spark: "SparkSession", lake: str) -> Mapping[str, pa.Table]:
-    history = sources.from_lake(spark, lake, PERIOD.before.since, as_of=PERIOD.until)
+    history = frames.lake(spark, lake, since=PERIOD.before.since, as_of=PERIOD.until)
     found = queue_settings.from_lake(delta.url_of(lake)).select(queue_settings.TIMEOUTS)
     queues = spark.createDataFrame(found)
     with report.reports(SparkEngine(), history, queues, PERIOD) as computed:

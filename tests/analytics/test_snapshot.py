@@ -162,7 +162,7 @@ def test_report_on_a_past_time_reads_nothing_that_was_sent_after_it(
         Counter(row.queue for row in found.collect())
         for found in (
             sources.from_database(spark, source, since, as_of=until),
-            sources.from_lake(spark, place, since, as_of=until),
+            frames.lake(spark, place, since=since, as_of=until),
         )
     ]
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from skipmq.broker import workers
 from skipmq.broker.audit_log import Audit
 from skipmq.broker.consumers import Activity, Consumers
+from skipmq.broker.messages import notifier
 from skipmq.broker.messages.budget import Budget
 from skipmq.broker.messages.fifo import FifoMessages
 from skipmq.broker.messages.in_flight import InFlight
-from skipmq.broker.messages.notifier import Listener, Notifier
+from skipmq.broker.messages.notifier import Notifier
 from skipmq.broker.messages.receipts import ReceiptKeys
 from skipmq.broker.messages.standard import StandardMessages
 from skipmq.broker.messages.waiters import Waiters
@@ -28,6 +29,7 @@ from skipmq.database.monitor import Monitor, TableLocks
 from skipmq.database.partitions import Database
 from skipmq.database.pool import CONNECTION_WAIT
 from skipmq.database.replication import Replication
+from skipmq.database.wakeup import listen
 from skipmq.telemetry.metrics import Observer
 
 if TYPE_CHECKING:
@@ -85,14 +87,6 @@ class Node:
         self.waiters = Waiters(settings.max_waiting, tracing)
         # The access keys, if requests must be signed.
         self.keys = _key_store(settings, self.database) if settings.checks_signatures else None
-        self._listener = Listener(
-            self.database.partitions,
-            self.process,
-            self.waiters,
-            self.notifier,
-            self._forget,
-            self._keys_changed,
-        )
         self._tasks: list[asyncio.Task[None]] = []
         self.is_open = self.is_stopping = False
 
@@ -120,9 +114,12 @@ class Node:
         own = (self.keys,) if self.keys is not None else ()
         parts: tuple[Runnable, ...] = (
             self.monitor, self.overviews, self.activity, self.consumers, self.audit,
-            self.refusals, self.receipt_keys, self._listener, self.notifier, *own, *others,
+            self.refusals, self.receipt_keys, self.notifier, *own, *others,
         )  # fmt: skip
-        self._tasks = [loop.create_task(part.run()) for part in parts]
+        listening = listen(self.database.partitions(), notifier.CHANNEL, self._handle)
+        self._tasks = [
+            loop.create_task(each) for each in [listening, *(part.run() for part in parts)]
+        ]
 
     def announce_stop(self) -> None:
         """Report not ready, and serve on until the load balancer has noticed."""
@@ -162,6 +159,27 @@ class Node:
     def deadline(self) -> float:
         """Return the time of time.monotonic until which a new request may wait for the database."""
         return monotonic() + self.settings.failover_wait
+
+    def _handle(self, payload: str | None) -> None:
+        """Handle a notification of another process; None where earlier ones may be lost."""
+        if payload is None:
+            # Reset the caches and poll each queue.
+            self._forget(None)
+            self._keys_changed()
+            self.waiters.wake_all()
+            return
+        process, kind, *queues = payload.split(" ") if payload.count(" ") > 1 else ("", "")
+        if process == self.process:
+            return
+        for queue in queues:
+            if kind == notifier.SENT:
+                self.waiters.wake(queue, notifier.WOKEN)
+            elif kind == notifier.WAITING:
+                self.notifier.add_interest(queue)
+            elif kind == notifier.CHANGED:
+                self._forget(queue)
+            elif kind == notifier.KEYS:
+                self._keys_changed()
 
     def _keys_changed(self) -> None:
         self.receipt_keys.changed()

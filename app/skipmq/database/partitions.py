@@ -185,18 +185,16 @@ class Database:
         if self._partitions and isinstance(place, int):
             number = place >> QUEUE_BITS
             if number >= len(self._partitions):
-                rows = partial(
-                    self.rows,
+                return self._rows_in_added(
+                    number,
                     statement,
                     parameters,
-                    queue_id=queue_id,
                     deadline=deadline,
                     tenant=tenant,
                     again=again,
                     durable=durable,
                     may_be_done=may_be_done,
                 )
-                return self._rows_in_added(number, rows)
             pool = self._partitions[number]
         return pool.rows(
             statement,
@@ -208,16 +206,14 @@ class Database:
             may_be_done=may_be_done,
         )
 
-    async def _rows_in_added(
-        self, number: int, rows: Callable[[], Coroutine[Any, Any, Rows]]
-    ) -> Rows:
+    async def _rows_in_added(self, number: int, *arguments: Any, **options: Any) -> Rows:
         """Run a statement in a partition that was added since the map was read."""
         await self._find_partitions()
         assert self._partitions is not None
         if number >= len(self._partitions):
             log.warning("the router lacks a partition", partition=number)
             raise errors.ServiceUnavailable
-        return await rows()
+        return await self._partitions[number].rows(*arguments, **options)
 
     async def rows_anywhere(
         self, statement: Statement, parameters: Parameters = (), *, deadline: float = 0.0

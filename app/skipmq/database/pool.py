@@ -10,6 +10,7 @@ one. A checkout from SQLAlchemy's asyncio engine takes 28 to 47 µs of processor
 import asyncio
 from collections.abc import Callable, Sequence
 from time import monotonic, perf_counter
+from typing import Any
 
 import psycopg
 
@@ -360,17 +361,17 @@ class Pool:
             self._idle.pop().close()
 
     async def _probe(self) -> None:
-        if await self._probe_value(_READ_ONLY) != "off":
+        if await self._probed(_READ_ONLY) != ("off",):
             raise psycopg.errors.ReadOnlySqlTransaction("the server is read-only")
 
     async def _probe_standbys(self) -> None:
         await self.availability.wait_until_available()
-        if await self._probe_value(_STANDBYS) != "enough":
+        if await self._probed(_STANDBYS) != ("enough",):
             raise psycopg.OperationalError("too few standbys are connected")
 
     async def _probe_tables(self) -> None:
         try:
-            ((session, seconds),) = await self._probe_rows(TABLE_LOCK)
+            session, seconds = await self._probed(TABLE_LOCK)
         except Exception as error:  # noqa: BLE001 - logged, whatever it is.
             self.observer.forget("table lock")
             # Do not delay all requests when it is unknown whether a table is locked.
@@ -381,13 +382,10 @@ class Pool:
             self.observer.show("table lock", seconds or 0.0, (session,))
             raise psycopg.errors.LockNotAvailable(session)
 
-    async def _probe_value(self, statement: Statement) -> object:
-        ((value,),) = await self._probe_rows(statement)
-        return value
-
-    async def _probe_rows(self, statement: Statement) -> Rows:
+    async def _probed(self, statement: Statement) -> tuple[Any, ...]:
         probing = await Connection.open(self._parameters)
         try:
-            return await probing.rows(statement, (), self._seconds)
+            (row,) = await probing.rows(statement, (), self._seconds)
+            return row
         finally:
             probing.close()

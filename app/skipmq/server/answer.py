@@ -142,7 +142,8 @@ class Broker:
             with self.admission:
                 node.check_open()
                 if call is None:
-                    self.check_browser(request)
+                    if request.refusal:
+                        self.check_browser(request)
                     if node.keys is not None and not (
                         request.method == "GET" and _is_link(request)
                     ):

@@ -9,15 +9,12 @@ no other one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
 from time import monotonic
 
-from skipmq.broker.messages.waiters import Waiters
 from skipmq.database.connection import Session
 from skipmq.database.partitions import Database
 from skipmq.database.pool import Pool
 from skipmq.database.retry import DatabaseError
-from skipmq.database.wakeup import listen
 from skipmq.telemetry.logs import log
 
 CHANNEL = "skipmq"
@@ -167,52 +164,3 @@ def payloads(process: str, batch: set[tuple[str, str]]) -> list[str]:
         if payload != head:
             result.append(payload)
     return result
-
-
-class Listener:
-    """A task that listens to each database.
-
-    `databases` yields several where queues are spread over partitions.
-    """
-
-    def __init__(  # noqa: PLR0913, PLR0917 - each is a part of the node.
-        self,
-        databases: Callable[[], AsyncIterator[Pool]],
-        process: str,
-        waiters: Waiters,
-        notifier: Notifier,
-        forget: Callable[[str | None], None],
-        keys_changed: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._databases = databases
-        self._process = process
-        self._waiters = waiters
-        self._notifier = notifier
-        # Removes a queue, or all, from the cache.
-        self._forget = forget
-        self._keys_changed = keys_changed
-
-    async def run(self) -> None:
-        """Listen until cancelled."""
-        await listen(self._databases(), CHANNEL, self.handle)
-
-    def handle(self, payload: str | None) -> None:
-        """Handle one notification; None where earlier ones may be lost."""
-        if payload is None:
-            # Reset the caches and poll each queue.
-            self._forget(None)
-            self._keys_changed()
-            self._waiters.wake_all()
-            return
-        process, kind, *queues = payload.split(" ") if payload.count(" ") > 1 else ("", "")
-        if process == self._process:
-            return
-        for queue in queues:
-            if kind == SENT:
-                self._waiters.wake(queue, WOKEN)
-            elif kind == WAITING:
-                self._notifier.add_interest(queue)
-            elif kind == CHANGED:
-                self._forget(queue)
-            elif kind == KEYS:
-                self._keys_changed()

@@ -144,16 +144,15 @@ class Watch:
             log.warning("keeping the old certificate: the new one is invalid", error=str(error))
             self._checked = contents
             return False
-        if certificate != self._used:
-            try:
-                stage(certificate, self._folder)
-            except OSError as error:  # The next poll retries.
-                log.warning("the new certificate cannot be staged", error=str(error))
-                return False
-        self._checked = contents
         if certificate == self._used:
+            self._checked = contents
             return False
-        self._used = certificate
+        try:
+            stage(certificate, self._folder)
+        except OSError as error:  # The next poll retries.
+            log.warning("the new certificate cannot be staged", error=str(error))
+            return False
+        self._checked, self._used = contents, certificate
         log.info("renewed the certificate", ends=_date(certificate.ends))
         return True
 

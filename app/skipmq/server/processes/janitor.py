@@ -7,7 +7,7 @@ Each partition behind a router has a janitor of its own, so that none waits for 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 from math import nan
@@ -69,8 +69,8 @@ class Janitors:
     async def run(self) -> None:
         """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._listen(TASKS_CHANNEL, self._janitors, "task"))
-            group.create_task(self._listen(deliveries.CHANNEL, self._deliveries, "delivery"))
+            group.create_task(listen_for_tasks(self._database, self._wake))
+            group.create_task(self._listen_for_deliveries())
             async for pool in self._database.partitions():
                 is_alone = pool is self._database.pool
                 janitor = Janitor(pool, self._settings, self._observer, shows=is_alone)
@@ -90,19 +90,25 @@ class Janitors:
                 self._deliveries.append(delivers)
                 group.create_task(delivers.run())
 
-    async def _listen(
-        self, channel: str, woken: Sequence["Janitor | Deliveries"], what: str
-    ) -> None:
-        """Wake those whose work is notified by any node, until cancelled.
-
-        While a connection is interrupted, that waits for their next round.
-        """
-
+    async def _listen_for_deliveries(self) -> None:
         def wake(_: str | None) -> None:
-            for each in woken:
+            for each in self._deliveries:
                 each.wake()
 
-        await listen(self._database.partitions(), channel, wake, f"skipmq {what} listener")
+        name = "skipmq delivery listener"
+        await listen(self._database.partitions(), deliveries.CHANNEL, wake, name)
+
+    def _wake(self) -> None:
+        for janitor in self._janitors:
+            janitor.wake()
+
+
+async def listen_for_tasks(database: Database, wake: Callable[[], None]) -> None:
+    """Call `wake` when a message move task is started or cancelled on any node, until cancelled.
+
+    While a connection is interrupted, tasks wait for the janitor's next round.
+    """
+    await listen(database.partitions(), TASKS_CHANNEL, lambda _: wake(), "skipmq task listener")
 
 
 class Janitor:

@@ -7,7 +7,7 @@ import pytest
 
 from skipmq.console.pages import access
 from support.browser import KEYS, Browser
-from support.http import NodeProcess, client, eventually
+from support.http import NodeProcess, client, eventually, raw
 from support.key_commands import ACCOUNT, Keys
 from support.visitor import signed_in
 
@@ -35,13 +35,10 @@ def lines(browser: Browser) -> list[str]:
 
 
 def shows(browser: Browser, url: str, number: int) -> None:
-    """Open a page of the log until it has so many records."""
-
-    def shown() -> bool:
-        browser.open(url)
-        return len(lines(browser)) == number
-
-    eventually(shown)
+    """Open a page of the log when it has so many records, which are written later."""
+    eventually(lambda: raw(url).body.count(' id="record-') == number)
+    browser.open(url)
+    assert len(lines(browser)) == number
 
 
 @pytest.mark.usefixtures("sqs")

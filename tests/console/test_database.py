@@ -11,7 +11,7 @@ from skipmq.database import embedded
 from support import servers, standby
 from support.browser import Browser
 from support.clock import connect
-from support.http import NodeProcess, eventually
+from support.http import NodeProcess, eventually, raw
 from support.key_commands import ACCOUNT, Keys
 from support.postgres import Databases, as_node
 from support.proxy import Proxy
@@ -78,7 +78,7 @@ def replicated(server_folder: Path) -> Iterator[tuple[NodeProcess, str]]:
     """Give a node whose commits a standby acknowledges, and the URL of the owner."""
     place = server_folder / "console-replicated"
     with ExitStack() as stack:
-        server = stack.enter_context(servers.start(place / "first"))
+        server = stack.enter_context(servers.start(place / "first", migrated=True))
         url = Databases(server).migrated()
         standby.copy(server.url, place / "second", "follower")
         stack.enter_context(embedded.start(place / "second"))
@@ -109,12 +109,9 @@ def test_standbys_are_listed_or_the_grant_is_named(
         owner.execute("grant usage, create on schema skipmq to plain")
         owner.execute("alter function skipmq.database_overview() owner to plain")
         owner.execute("grant execute on all functions in schema skipmq to plain")
-
-    def named() -> bool:
-        browser.open(page)
-        return 'grant pg_monitor to "plain";' in browser.text("pre")
-
-    eventually(named)
+    eventually(lambda: "pg_monitor" in raw(page).body)
+    browser.open(page)
+    assert 'grant pg_monitor to "plain";' in browser.text("pre")
     assert browser.sees("1 standby is connected, but the owner of the schema lacks the privilege")
     assert browser.complaints() == []
 
@@ -158,12 +155,10 @@ def test_state_is_said_by_its_name(embedded_databases: Databases, browser: Brows
     with NodeProcess(database_url=as_node(url), workers=1) as node, connect(url) as owner:
         node.ready()
         owner.execute("revoke execute on function skipmq.purge_queue from skipmq_node")
-
-        def said() -> bool:
-            browser.open(f"{node.url}/console/database")
-            return browser.text(".status") == "No privilege"
-
-        eventually(said)
+        page = f"{node.url}/console/database"
+        eventually(lambda: "No privilege" in raw(page).body)
+        browser.open(page)
+        assert browser.text(".status") == "No privilege"
         assert browser.sees("The nodes lack a privilege")
         assert browser.sees("Run skipmq migrate as the owner of the schema")
         assert facts(browser)["PostgreSQL"]

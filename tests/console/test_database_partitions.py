@@ -20,7 +20,7 @@ def away(
 ) -> Iterator[tuple[NodeProcess, Partitions, Databases]]:
     """Give a node behind a router, whose first partition has a server of its own."""
     with ExitStack() as stack:
-        server = servers.start(server_folder / "console-first", ephemeral=True)
+        server = servers.start(server_folder / "console-first", ephemeral=True, migrated=True)
         stack.callback(server.release)
         first = Databases(server)
         made = Partitions([first, embedded_databases], router_server)

@@ -291,7 +291,7 @@ def test_sends_go_on_without_the_standby_that_nobody_takes_off_the_list(
     server_folder: Path,
 ) -> None:
     need("psql")
-    with servers.start(server_folder / "alone", ephemeral=True) as server:
+    with servers.start(server_folder / "alone", ephemeral=True, migrated=True) as server:
         url = Databases(server).migrated()
         parts = conninfo_to_dict(url)
         names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "dbname": "PGDATABASE"}

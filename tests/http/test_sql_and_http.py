@@ -21,9 +21,9 @@ from support.wire import exchange, target
 ACCEPTED = "accepted"
 # What neither a text of PostgreSQL nor its JSON can hold: there is no SQLSTATE of ours for it.
 INEXPRESSIBLE = "inexpressible"
-EXAMPLES = 100
+EXAMPLES = 60
 several = pytest.mark.parametrize(
-    "examples", [EXAMPLES, pytest.param(10 * EXAMPLES, marks=pytest.mark.slow)]
+    "examples", [EXAMPLES, pytest.param(20 * EXAMPLES, marks=pytest.mark.slow)]
 )
 _number = count(1)
 

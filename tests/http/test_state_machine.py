@@ -51,7 +51,7 @@ ATTEMPTS = st.sampled_from([None, None, "first", "second"])
 
 @pytest.fixture(scope="module")
 def world(server_folder: Path) -> Iterator[World]:
-    with servers.start(server_folder / "state-machine", ephemeral=True) as server:
+    with servers.start(server_folder / "state-machine", ephemeral=True, migrated=True) as server:
         url = Databases(server).migrated()
         node = NodeProcess(
             database_url=url, workers=1, connections=1, purge_cooldown=0, name_cooldown=0

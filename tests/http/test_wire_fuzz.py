@@ -29,7 +29,7 @@ FAILED = ROOT / ".hypothesis" / "wire"
 SECONDS = 9.0
 # Bytes that a worker may grow by after the warm-up: its caches, which are bounded, fill up.
 GROWTH = 96 * 1_048_576
-WARM_UP, EXAMPLES, IN_A_ROUND = 40, 30, 500
+WARM_UP, EXAMPLES, IN_A_ROUND = 25, 15, 500
 SIGNED = Credentials("AKIAIOSFODNN7EXAMPLE", "a secret that is not the key's")
 
 

@@ -56,7 +56,7 @@ def test_snapshot_that_is_held_has_its_age(owner: Connection, node: Connection) 
 def test_standby_shows_with_its_lag_to_who_may_see_it(server_folder: Path) -> None:
     place = server_folder / "overview"
     with ExitStack() as stack:
-        server = stack.enter_context(servers.start(place / "first"))
+        server = stack.enter_context(servers.start(place / "first", migrated=True))
         owner = stack.enter_context(connect(Databases(server).migrated()))
         standby.copy(server.url, place / "second", "follower")
         stack.enter_context(servers.start(place / "second"))

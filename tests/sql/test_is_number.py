@@ -46,7 +46,7 @@ EXPONENTS = st.sampled_from(["", "e", "E+"]) | st.integers(-260, 260).map("e{}".
     )
     | st.sampled_from(ODD)
 )
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_number_is_what_the_nodes_take(owner: Connection, text: str) -> None:
     assert number(owner, "select skipmq.is_number(%s)", text) is checks.is_number(text)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from skipmq.database import schema
 from support import servers
 from support.postgres import Connection, Databases, as_reader
 from support.sql import number
@@ -120,12 +119,14 @@ def test_prepared_transaction_is_counted_from_then_on(server_folder: Path) -> No
     folder = server_folder / "prepared"
     folder.mkdir()
     (folder / "local.conf").write_text("max_prepared_transactions = 1\n")
-    with servers.start(folder) as server, psycopg.connect(server.url, autocommit=True) as admin:
-        schema.migrate(server.url)
-        with psycopg.connect(server.url, autocommit=True) as other:
+    with servers.start(folder, migrated=True) as server:
+        url = Databases(server).migrated()
+        with psycopg.connect(url, autocommit=True) as other:
             other.execute("begin")
             other.execute(WRITE)
             other.execute("prepare transaction 'forgotten'")
 
-        assert number(admin, OLDEST) <= number(admin, "select prepared from pg_prepared_xacts")
-        admin.execute("rollback prepared 'forgotten'")
+        with psycopg.connect(url, autocommit=True) as admin:
+            found = number(admin, OLDEST)
+            assert found <= number(admin, "select prepared from pg_prepared_xacts")
+            admin.execute("rollback prepared 'forgotten'")

@@ -54,7 +54,9 @@ OPERATIONS: dict[str, Callable[[FifoQueue], object]] = {
 }
 
 
-@pytest.fixture(params=[1, 100, WAITING], ids=lambda n: f"{n}-groups")
+@pytest.fixture(
+    params=[1, pytest.param(100, marks=pytest.mark.slow), WAITING], ids=lambda n: f"{n}-groups"
+)
 def groups(request: pytest.FixtureRequest) -> int:
     return int(request.param)
 

@@ -369,7 +369,7 @@ def run(world: World, *, examples: int, steps: int) -> type[WatermarkMachine]:
 
 
 def test_receives_of_two_nodes_lose_nothing_below_their_watermarks(world: World) -> None:
-    run(world, examples=15, steps=50)
+    run(world, examples=10, steps=50)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ LEVEL = "select row(names, required, listed, connected)::text from skipmq.replic
 def alone(server_folder: Path) -> Iterator[Connection]:
     """Give a server without standbys, whose settings may be changed."""
     with (
-        servers.start(server_folder / "alone", ephemeral=True) as server,
+        servers.start(server_folder / "alone", ephemeral=True, migrated=True) as server,
         connect(Databases(server).migrated()) as connection,
     ):
         connection.execute("set synchronous_commit = local")

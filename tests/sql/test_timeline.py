@@ -27,7 +27,7 @@ def servers(server_folder: Path) -> Iterator[list[Server]]:
     """Give a primary, a standby and a standby of that, with SkipMQ in them."""
     place = server_folder / "timeline"
     with ExitStack() as stack:
-        server = stack.enter_context(start(place / "first"))
+        server = stack.enter_context(start(place / "first", migrated=True))
         url = Databases(server).migrated()
         name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
         found = [(server, stack.enter_context(connect(url)))]

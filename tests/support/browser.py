@@ -43,6 +43,8 @@ listen("keydown", (event) => {{ if (is_there()) event.preventDefault(); }});
 listen("keyup", () => {{ if (!is_there()) seen.push({_FOCUSED}); }});
 window.tabs = () => {{ listeners.abort(); return seen; }};
 """
+# The rules of axe-core that look at colours.
+_COLOURS = ("color-contrast", "link-in-text-block")
 # How often pages refresh where they do so fast, in milliseconds.
 _FAST = 200
 
@@ -263,24 +265,23 @@ class Browser:
     def findings(self, axe: str, *, contrast: bool = False) -> list[str]:
         """Return what axe-core, whose script is given, finds serious or critical.
 
-        The contrast of texts, most of what it computes for, is looked for alone or not at all.
+        The contrast of texts and of links in them, most of what it computes for, is looked for
+        alone or not at all.
         """
-        options = (
-            {"runOnly": ["color-contrast"]}
-            if contrast
-            else {"rules": {"color-contrast": {"enabled": False}}}
-        )
         script = (
-            "const [options, done] = arguments;"
-            "axe.run({resultTypes: ['violations'], ...options}).then((found) =>"
+            "const [colours, isContrast, done] = arguments;"
+            "const others = axe._audit.rules.filter(({id, impact}) =>"
+            " colours.includes(id) || !['serious', 'critical'].includes(impact));"
+            "const rules = Object.fromEntries(others.map(({id}) => [id, {enabled: false}]));"
+            "axe.run({resultTypes: ['violations'], preload: false,"
+            " ...(isContrast ? {runOnly: colours} : {rules})}).then((found) =>"
             " done(found.violations"
-            ".filter((each) => ['serious', 'critical'].includes(each.impact))"
             ".map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`)),"
             " (error) => done([String(error)]))"
         )
         if not self.run("return 'axe' in window"):
             self.run(axe)
-        found: list[str] = self.driver.execute_async_script(script, options)
+        found: list[str] = self.driver.execute_async_script(script, _COLOURS, contrast)
         return found
 
     def complaints(self) -> list[str]:

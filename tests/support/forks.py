@@ -355,7 +355,23 @@ def _interpret(words: list[str]) -> None:
         runpy.run_path(first, run_name="__main__")
 
 
+def _exit(codes: list[int]) -> None:
+    """End a fork, whose handlers of `atexit` have run and whose threads have ended.
+
+    To take its objects apart, as interpreters do, it would copy most pages of its parent. One
+    that is interrupted, or that cannot write, ends as interpreters do.
+    """
+    with suppress(OSError, ValueError):
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        for code in codes:
+            os._exit(code)
+
+
 def main() -> NoReturn:
+    # The first handler is the last to run.
+    codes: list[int] = []
+    atexit.register(_exit, codes)
     # The folder of this file, where modules have names of libraries.
     del sys.path[0]
     number, *modules = sys.argv[1:]
@@ -368,27 +384,13 @@ def main() -> NoReturn:
     gc.freeze()
     words = _fork(socket.socket(fileno=int(number)))
     os.environ.update(made)  # noqa: TID251
-    code: str | int | None = 0
     try:
         _interpret(words)
-    except SystemExit as ended:
-        code = ended.code
-    if code is None or isinstance(code, int):
-        _end(code or 0)
-    sys.exit(code)
-
-
-def _end(code: int) -> None:
-    """End as an interpreter does, without freeing each object: that would copy all that was forked.
-
-    Return when a stream takes no more: the interpreter says that itself.
-    """
-    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
-    atexit._run_exitfuncs()  # noqa: SLF001
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code & 255)
+        sys.exit(0)
+    except SystemExit as exit_:
+        if not exit_.code or isinstance(exit_.code, int):
+            codes.append((exit_.code or 0) & 255)
+        raise
 
 
 if __name__ == "__main__":

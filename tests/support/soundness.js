@@ -12,10 +12,12 @@ const rgba = (colour) => {
   return known.get(colour);
 };
 const over = ([r, g, b, a], [x, y, z]) => [r * a + x * (1 - a), g * a + y * (1 - a), b * a + z * (1 - a), 1];
+const grounds = new Map([[null, [255, 255, 255, 1]]]);
 const behind = (element) => {
-  const layers = [];
-  for (let each = element; each; each = each.parentElement) layers.push(rgba(getComputedStyle(each).backgroundColor));
-  return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255, 1]);
+  if (!grounds.has(element)) {
+    grounds.set(element, over(rgba(getComputedStyle(element).backgroundColor), behind(element.parentElement)));
+  }
+  return grounds.get(element);
 };
 const luminance = (colour) => {
   const [r, g, b] = colour.slice(0, 3).map((part) => {

@@ -50,7 +50,7 @@ def parsed(response: Response, shape: Any = None) -> dict[str, Any]:
 
 @pytest.mark.parametrize("action", shapes.ACTIONS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_request_of_botocore_decodes_to_its_parameters(
     action: str, data: st.DataObject, json_model: ServiceModel, ask: Ask, allowed: Allowed
 ) -> None:
@@ -67,7 +67,7 @@ def test_request_of_botocore_decodes_to_its_parameters(
 
 @pytest.mark.parametrize("action", shapes.ACTIONS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_response_parses_in_botocore_to_the_result(
     action: str, data: st.DataObject, json_model: ServiceModel, ask: Ask, allowed: Allowed
 ) -> None:

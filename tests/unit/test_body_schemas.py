@@ -275,7 +275,7 @@ SCHEMAS = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(inner=SCHEMAS, body=BODIES)
 def test_verdict_is_that_of_json_schema(inner: dict[str, Any], body: Any) -> None:
     schema = of(inner)

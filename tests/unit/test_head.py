@@ -146,7 +146,7 @@ def mutants(draw: st.DrawFn) -> bytes:
 
 
 @given(mutants())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_plain_request_is_what_llhttp_reads(data: bytes) -> None:
     plain = Reading().plain(data)
 

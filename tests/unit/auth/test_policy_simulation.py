@@ -24,7 +24,7 @@ USERS = [
 ]
 ACTIONS = ["sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteQueue"]
 QUEUES = ["orders", "orders-eu", "alice-1"]
-CASES, SEED = 1_500, 20261122
+CASES, SEED = 1_000, 20261122
 
 
 class Story(random.Random):

@@ -72,9 +72,9 @@ def test_overview_has_what_needs_attention_and_the_state_of_the_broker(
 
 
 def test_new_failure_of_most_messages_comes_before_older_ones(
-    broker: NodeProcess, name: str
+    quiet: NodeProcess, name: str
 ) -> None:
-    sqs, ask = client(broker.url), partial(extension, broker.url)
+    sqs, ask = client(quiet.url), partial(extension, quiet.url)
 
     def fail(url: str, reason: str) -> None:
         sqs.send_message(QueueUrl=url, MessageBody="x")
@@ -98,7 +98,7 @@ def test_new_failure_of_most_messages_comes_before_older_ones(
 
     assert eventually(lambda: len(both := found()) == 2 and both) == [f"{name}-many", f"{name}-few"]
     fail(url, "ValueError: another")
-    page = f"{broker.url}/console/us-east-1/000000000000/queues/{name}-many/overview"
+    page = f"{quiet.url}/console/us-east-1/000000000000/queues/{name}-many/overview"
     body = eventually(lambda: (text := raw(page).body).count("in a new way") == 2 and text)
     identifiers = re.findall(r' id="([^"]+)"', body)
     assert len(identifiers) == len(set(identifiers))

@@ -31,7 +31,10 @@ class Behind(NamedTuple):
 
 @contextmanager
 def serving(
-    embedded_databases: Databases, router_server: Databases, server_folder: Path
+    embedded_databases: Databases,
+    router_server: Databases,
+    server_folder: Path,
+    failover_wait: int = 2,
 ) -> Iterator[Behind]:
     server = servers.start(server_folder / f"second-{next(_number)}", ephemeral=True, migrated=True)
     second = Databases(server)
@@ -40,7 +43,7 @@ def serving(
     with NodeProcess(
         database_url=as_node(made.router),
         workers=1,
-        failover_wait=2,
+        failover_wait=failover_wait,
         # Statements in a partition that hangs take longer than the test does.
         database_deadline=600,
         purge_cooldown=0,
@@ -53,8 +56,8 @@ def serving(
 def node(
     embedded_databases: Databases, router_server: Databases, server_folder: Path
 ) -> Iterator[Behind]:
-    """Give a node that tests share."""
-    with serving(embedded_databases, router_server, server_folder) as found:
+    """Give a node that tests share, which refuses nothing while they hold up a partition."""
+    with serving(embedded_databases, router_server, server_folder, failover_wait=60) as found:
         yield found
 
 

@@ -166,6 +166,9 @@ class FifoQueue(Queue):
             return {DONE}
         if receipt.is_last and self.state(message, now) == "in flight":
             return {DONE}
+        if message.home not in {self, self.dead_letters}:
+            # A dead letter is looked for only where the redrive policy leads now.
+            return {DONE}
         # Upkeep may have settled it, maybe as a dead letter elsewhere.
         old = message.home is not None and message.home.is_old(message, now)
         return {HANDLE_EXPIRED, DONE} if old else {HANDLE_EXPIRED}

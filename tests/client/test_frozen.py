@@ -72,7 +72,7 @@ def test_worker_is_not_ready_while_its_server_is_frozen(
 
         with partitions.frozen(server):
             eventually(lambda: status(port) == 503, why="it is not ready")
-            assert SILENT in worker.log
+            eventually(lambda: SILENT in worker.log, why="it says so")
         eventually(lambda: status(port) == 200, why="it is ready again")
 
         ORDERS.send({"name": "tea"}, using=owner)

@@ -91,9 +91,9 @@ def no_connection(databases: Databases, url: str) -> Iterator[None]:
     name = psycopg.conninfo.conninfo_to_dict(url)["dbname"]
     with psycopg.connect(databases.server.url, autocommit=True) as admin:
         admin.execute(f"alter database {name} connection limit 0")
-        admin.execute(
-            "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", (name,)
-        )
+        end = "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s"
+        # One that was just being opened is not in sight, and let in.
+        eventually(lambda: not admin.execute(end, (name,)).fetchall())
         yield
         admin.execute(f"alter database {name} connection limit -1")
 

@@ -187,9 +187,11 @@ class Connection:
 
     async def cancel(self) -> None:
         """Cancel the running statement, which must only read, and close the connection."""
-        with suppress(psycopg.Error):
-            await self._driver.cancel_safe(timeout=_CANCEL_SECONDS)
-        self.close()
+        try:
+            with suppress(psycopg.Error):
+                await self._driver.cancel_safe(timeout=_CANCEL_SECONDS)
+        finally:
+            self.close()
 
     async def _begin_session(self, given: dict[str, Any]) -> None:
         """Lift transaction_timeout, and pin the settings of a pooler's session.

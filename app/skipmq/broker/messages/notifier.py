@@ -132,7 +132,11 @@ class _Outbox:
     async def _open(self) -> Session:
         await self._pool.availability.wait_until_available()
         session = await self._pool.session()
-        await session.execute("set synchronous_commit = off")
+        try:
+            await session.execute("set synchronous_commit = off")
+        except BaseException:
+            await session.close()
+            raise
         return session
 
     async def _send(self, session: Session) -> None:

@@ -16,11 +16,7 @@ def main() -> None:
         from skipmq.cli import main as run  # noqa: PLC0415
     except KeyboardInterrupt:
         sys.exit(130)
-    try:
-        run()
-    finally:
-        # An interpreter that ends looks for garbage among all imports: 0.15 s of `migrate`.
-        gc.freeze()
+    run()
 
 
 if __name__ == "__main__":

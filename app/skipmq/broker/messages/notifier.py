@@ -28,6 +28,8 @@ PAYLOAD_BYTES = 7_900
 ANNOUNCE, INTEREST = 5.0, 30.0
 REMEMBERED = 10_000
 _RETRY_SECONDS = 1.0
+# No receiver waits for a disk: who misses a notification polls.
+_NOTIFY = "select set_config('synchronous_commit', 'off', true), pg_notify(%s, %s)"
 # The waiters to wake on a notification, which has no number of messages; a waiter that finds some
 # wakes the next.
 WOKEN = 2
@@ -116,7 +118,8 @@ class _Outbox:
                     if session is None or not session.is_current:
                         if session is not None:
                             await session.close()
-                        session = await self._open()
+                        await self._pool.availability.wait_until_available()
+                        session = await self._pool.session()
                     await self._send(session)
                 except DatabaseError as error:
                     log.warning("notifications delayed", error=" ".join(str(error).split()))
@@ -129,22 +132,12 @@ class _Outbox:
             if session is not None:
                 await session.close()
 
-    async def _open(self) -> Session:
-        await self._pool.availability.wait_until_available()
-        session = await self._pool.session()
-        try:
-            await session.execute("set synchronous_commit = off")
-        except BaseException:
-            await session.close()
-            raise
-        return session
-
     async def _send(self, session: Session) -> None:
         batch, self._pending = self._pending, set()
         self._has_pending.clear()
         try:
             for payload in payloads(self._process, batch):
-                await session.execute("select pg_notify(%s, %s)", (CHANNEL, payload))
+                await session.execute(_NOTIFY, (CHANNEL, payload))
         except DatabaseError:
             for kind, queue in batch:
                 self.add(kind, queue)

@@ -49,7 +49,7 @@ def serving(
 
 @pytest.fixture(scope="module")
 def server(server_folder: Path) -> Iterator[Running]:
-    """Give a server that tests share, which was told of one pause."""
+    """Give a server that tests share, whose queues can be purged once a minute."""
     place = server_folder / "shared"
     place.mkdir()
     with serving(place, "--port", "0", purge_cooldown=60) as found:

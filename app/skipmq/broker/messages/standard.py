@@ -4,9 +4,10 @@ import asyncio
 from asyncio import Future
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skipmq.broker.messages import statements
+from skipmq.broker.messages.budget import Budget
 from skipmq.broker.messages.message import OutgoingMessage, Reception, StoredMessage
 from skipmq.broker.messages.operations import (
     ASYNC_COMMIT,
@@ -24,11 +25,15 @@ from skipmq.broker.messages.operations import (
 from skipmq.broker.messages.receipts import Receipt
 from skipmq.broker.messages.watermark import Bounds, PendingProbe, Probe, Scan, Scans
 from skipmq.broker.queues import Queue
-from skipmq.database.partitions import QUEUE_BITS
+from skipmq.database.partitions import QUEUE_BITS, Database
+from skipmq.database.replication import Replication
 from skipmq.database.retry import DatabaseError
 from skipmq.database.statement import EPOCH, Rows, Statement
 from skipmq.protocol import errors
 from skipmq.telemetry.logs import log
+
+if TYPE_CHECKING:
+    from skipmq.telemetry.tracing import Tracing
 
 # A retried send looks for its messages among those of these last seconds: the longest
 # SKIPMQ_FAILOVER_WAIT, and the difference between the clocks of two servers.
@@ -59,8 +64,15 @@ class StandardMessages(Messages):
     _change_calls = statements.CHANGE
     _waits = True
 
-    def __init__(self, *arguments: Any, scans: Scans | None = None, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(
+        self,
+        database: Database,
+        replication: Replication,
+        tracing: "Tracing | None" = None,
+        bytes_: Budget | None = None,
+        scans: Scans | None = None,
+    ) -> None:
+        super().__init__(database, replication, tracing, bytes_)
         self._scans = scans or Scans()
         self._unique_sends = self._grouped("send-unique", self._send_unique)
         self._deletes = self._grouped("delete", self._delete, overtaken_after=OVERTAKEN_AFTER)
